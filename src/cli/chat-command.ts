@@ -1,12 +1,14 @@
 /** `pilotage chat`: a conversation on the input and the output, in a session. */
 import { defined, PilotageError, type Scope } from '#core';
 import type { SentMessage, Session } from '#runtime';
+import { foldEntries } from '#state';
 import { type ChatInput, chatInput } from './chat-input.ts';
 import { type ChatAnswer, type ChatLine, readChatLine } from './chat-lines.ts';
 import { ChatScreen, type ChatSurroundings } from './chat-screen.ts';
 import { GRACE_MS, withRuntime } from './follow-run.ts';
 import { CHAT_HELP, DEFAULT_SESSION } from './help.ts';
 import type { Options } from './options.ts';
+import { isOwnQuestion, ownAnswer, pauseNotices } from './pause-lines.ts';
 import { findProject, journalOf, setUpProject, userName, whenFree, withJournal } from './project.ts';
 import { NO_MODEL, startedWith } from './run-command.ts';
 import { turnWith } from './send-message.ts';
@@ -180,7 +182,7 @@ class Chat {
 
   /** Says yes, no or something else to what the turn under way asks. */
   async #answer(answer: ChatAnswer): Promise<void> {
-    const { runtime, scope, terminal } = this.#of;
+    const { runtime, journal, scope, terminal } = this.#of;
     const { live } = (await runtime.sessions.get(scope)) ?? {};
     if (live === undefined) return terminal.note('No turn waits for an answer.', 'bad');
     const run = runtime.run(live.run);
@@ -193,9 +195,16 @@ class Chat {
       case 'reject':
         await run.reject(token, defined({ reason: answer.reason }));
         break;
-      case 'answer':
-        await run.answer(token, { kind: 'answer', value: answer.value });
+      case 'answer': {
+        const open = pauseNotices(foldEntries(await journal.read(live.run)));
+        const meant = open.find((pause) => token === undefined || token === pause.token);
+        const { value } = answer;
+        // It is checked by its schema before it is stored.
+        if (meant !== undefined && isOwnQuestion(meant))
+          await run.answer(meant.token, { kind: 'payload', payload: ownAnswer(meant, value) });
+        else await run.answer(token, { kind: 'answer', value });
         break;
+      }
       case 'settle':
         await run.settle(
           token,

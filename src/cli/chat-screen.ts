@@ -93,7 +93,8 @@ export class ChatScreen {
   async #show(event: SessionEvent): Promise<void> {
     const { run } = event.identity;
     const turn = this.#turn?.run === run ? this.#turn : this.#begin(run);
-    if (this.#paused === run) this.#paused = undefined;
+    const wasPaused = this.#paused === run;
+    if (wasPaused && event.type !== 'control.received') this.#paused = undefined;
     if (isAboutPlan(event)) {
       for (const entry of await this.#of.journal.read(run, event.seq, 1)) turn.plan.note(entry);
     }
@@ -101,7 +102,17 @@ export class ChatScreen {
     if (goesOnElsewhere(event)) this.#before.push(run);
     else if (isEnd(event)) this.#concludesAt = event.seq;
     else if (isQuestion(event)) this.#concludesAt = await this.#lastBeforePause(event);
+    else if (wasPaused && isSaid(event) && (await this.#asksStill(run))) {
+      this.#shown = '';
+      this.#concludesAt = event.seq;
+    }
     if (event.seq >= this.#concludesAt) await this.#conclude(turn);
+  }
+
+  /** What was said answers nothing: the planner waits for something else than words. */
+  async #asksStill(run: string): Promise<boolean> {
+    const { pauses } = await this.#of.runtime.run(run).state();
+    return pauses.length > 0 && pauses.every(({ call }) => call === undefined);
   }
 
   /** Calls beside the one that is asked about may have ended since: they are shown before what the turn waits for. */
@@ -148,6 +159,10 @@ function goesOnElsewhere(event: RunEvent): boolean {
 
 function isEnd({ type }: RunEvent): boolean {
   return type === 'planner.finish' || type === 'planner.error';
+}
+
+function isSaid({ type }: RunEvent): boolean {
+  return type === 'control.applied' || type === 'control.rejected';
 }
 
 function isQuestion({ type }: RunEvent): boolean {

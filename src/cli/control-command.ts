@@ -16,7 +16,7 @@ import { addressee, callMeant, type PauseNotice, type Speaker, sendControl, spea
 import { asksNothing, foldEntries, type RunState } from '#state';
 import type { ControlName } from './help.ts';
 import { hint, type Options } from './options.ts';
-import { commandsFor, pauseLines, pauseNotices } from './pause-lines.ts';
+import { commandsFor, isOwnQuestion, ownAnswer, pauseLines, pauseNotices } from './pause-lines.ts';
 import { openJournal, withJournal } from './project.ts';
 import { NOT_TAKEN, type Receipt, receiptsOf, type StoredControl } from './receipts.ts';
 import { EXIT, isRefusal, type Terminal, UsageError } from './terminal.ts';
@@ -61,7 +61,8 @@ export async function controlCommand(said: ControlCommand, options: Options, ter
     if (isAnswer(said) && options.token === undefined && pauses.length > 1) {
       return askWhich(said, await wholePauses(pauses, state.identity, journal.artifacts), options, terminal);
     }
-    const control = controlOf(said, state.identity, options);
+    const meant = pauses.find(({ token }) => options.token === undefined || options.token === token);
+    const control = controlOf(said, state.identity, meant === undefined ? options : saidTo(meant, said, options));
     if (options.cancels !== undefined)
       return cancelCall(said, control, options.cancels, { journal, state, options, terminal });
     const { run: to } = await addressee(journal, said.run, control);
@@ -180,6 +181,15 @@ function askWhich(
   const message = `Name one of ${pauses.length} open pauses by its token.`;
   terminal.write(`${terminalJson({ run, state: 'refused', error: { code: 'pause_not_found', message }, pauses })}\n`);
   return EXIT.usage;
+}
+
+/** What is given to the planner's own question is what that asks for, and is checked by its schema before it is stored. */
+function saidTo(pause: PauseNotice, { command }: ControlCommand, options: Options): Options {
+  if (command !== 'answer' || !isOwnQuestion(pause)) return options;
+  const named = { ...options, token: pause.token };
+  const { value, ...others } = named;
+  // Both are refused as wrong use.
+  return value === undefined || options.payload !== undefined ? named : { ...others, payload: ownAnswer(pause, value) };
 }
 
 function controlOf({ command, text }: ControlCommand, identity: Identity, options: Options): Control {

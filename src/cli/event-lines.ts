@@ -38,6 +38,7 @@ import {
   terminalJson,
   tokenWords,
 } from './text.ts';
+import { undoLines } from './undo-lines.ts';
 
 export class EventLines {
   /** What the calls of the step under way were asked. */
@@ -108,11 +109,15 @@ export class EventLines {
       case 'planner.max_steps_exceeded':
         return [line('bad', `! all ${count(event.maxSteps, 'step')} are used up`)];
       case 'planner.finish':
-        return [line(event.reason === 'goal' ? 'good' : 'bad', `■ finished: ${event.reason}${endWords(event)}`)];
+        return [
+          line(event.reason === 'goal' ? 'good' : 'bad', `■ finished: ${event.reason}${endWords(event)}`),
+          ...undoLines(event.metadata),
+        ];
       case 'planner.error':
         return [
           line('bad', `✗ failed: ${event.error.code}: ${shortLine(event.error.message, 300)}`),
           ...faultLines(event.error),
+          ...undoLines(event.error.data),
         ];
       case 'message':
         return [line('strong', `  ✎ ${this.#plan.nameOf(event)}${saidText(event.message)}`)];

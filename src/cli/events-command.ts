@@ -1,37 +1,116 @@
 /** `pilotage events`: what happens in a run, whichever process carries it out. It looks on, and drives nothing. */
 import type { RunEvent } from '#core';
+import type { Journal } from '#journal';
+import { foldEntries } from '#state';
 import { EventLines } from './event-lines.ts';
 import { isAboutPlan, noteOpenStep, withRuntime } from './follow-run.ts';
 import type { Options } from './options.ts';
+import { commandsFor, pauseLines, pauseNotices } from './pause-lines.ts';
 import { PlanSeen } from './plan-lines.ts';
 import { openJournal, withJournal } from './project.ts';
 import { survey } from './survey.ts';
 import { codeOfResult, EXIT, type Terminal } from './terminal.ts';
-import { terminalJson } from './text.ts';
+import { shortLine, terminalJson } from './text.ts';
 
 /** @returns the exit code: with `--follow` that of the run. */
 export async function eventsCommand(id: string, options: Options, terminal: Terminal): Promise<number> {
-  const { follow, from = 1, json } = options;
+  const { follow, from = 1, json, tasks } = options;
   // Nobody has to decide anything: any planner will do.
   const nobody = { runtime: { planner: survey } };
   return withJournal(await openJournal(options, 'look'), (journal) =>
     withRuntime(nobody, journal, terminal, async (runtime) => {
       const run = runtime.run(id);
-      const seen = new PlanSeen();
-      const lines = new EventLines({ texts: true, plan: seen });
-      if (!json && from > 1) noteOpenStep(seen, await journal.read(id, 1, from - 1));
-      for await (const event of run.events({ from, follow, overPauses: true })) {
-        if (json) {
-          terminal.write(`${terminalJson(event)}\n`);
-          continue;
-        }
-        if (isAboutPlan(event))
-          for (const entry of await journal.read(event.identity.run, event.seq, 1)) seen.note(entry);
-        for (const { text } of lines.of(event)) terminal.write(`${timeOf(event)}  ${text}\n`);
+      const log = new EventLog(id, journal, options, terminal);
+      if (!json) await log.begin(from);
+      for await (const event of run.events({ from, follow, tasks, overPauses: true })) {
+        if (json) terminal.write(`${terminalJson(event)}\n`);
+        else await log.show(event);
       }
+      if (!json) await log.end();
       return follow ? codeOfResult(await run.result()) : EXIT.goal;
     }),
   );
+}
+
+/** What is known of a run, or of a task below it, to tell its events. */
+interface Reader {
+  readonly seen: PlanSeen;
+  readonly lines: EventLines;
+}
+
+/** The lines of events, and below a question that is still open how it is answered. */
+class EventLog {
+  readonly #id: string;
+  readonly #journal: Journal;
+  readonly #options: Options;
+  readonly #terminal: Terminal;
+  readonly #readers = new Map<string, Reader>();
+  /** The open questions whose commands were shown last. */
+  #shown = '';
+  /** Those that were open at the beginning. */
+  #open: ReadonlySet<string> = new Set();
+  /** What is behind this entry comes while it is looked at. */
+  #head = 0;
+
+  constructor(id: string, journal: Journal, options: Options, terminal: Terminal) {
+    this.#id = id;
+    this.#journal = journal;
+    this.#options = options;
+    this.#terminal = terminal;
+  }
+
+  async begin(from: number): Promise<void> {
+    const entries = await this.#journal.read(this.#id);
+    if (entries.length === 0) return;
+    const state = foldEntries(entries);
+    this.#head = state.head;
+    if (state.ending === null) this.#open = new Set(pauseNotices(state).map(({ token }) => token));
+    if (from > 1) noteOpenStep(this.#of(this.#id).seen, entries.slice(0, from - 1));
+  }
+
+  async show(event: RunEvent): Promise<void> {
+    const { run } = event.identity;
+    const isOfTask = run !== this.#id;
+    const { seen, lines } = this.#of(run);
+    if (isAboutPlan(event)) for (const entry of await this.#journal.read(run, event.seq, 1)) seen.note(entry);
+    // The task tells it itself.
+    if (this.#options.tasks && event.type === 'tool.chunk' && event.run !== run) return;
+    const whose = isOfTask ? `task ${shortLine(run, 80)}  ` : '';
+    for (const { text } of lines.of(event)) this.#terminal.write(`${timeOf(event)}  ${whose}${text}\n`);
+    if (this.#options.follow && !isOfTask && this.#asksStill(event)) await this.#showOpen();
+  }
+
+  async end(): Promise<void> {
+    if (!this.#options.follow) await this.#showOpen();
+  }
+
+  #of(run: string): Reader {
+    const known = this.#readers.get(run);
+    if (known !== undefined) return known;
+    const seen = new PlanSeen();
+    const reader = { seen, lines: new EventLines({ texts: true, plan: seen }) };
+    this.#readers.set(run, reader);
+    return reader;
+  }
+
+  /** What was answered before anybody looked needs no commands, and no look at the run. */
+  #asksStill(event: RunEvent): boolean {
+    if (event.type !== 'pause.requested' && event.type !== 'task.paused') return false;
+    const tokens = event.type === 'task.paused' ? event.pauses.map(({ token }) => token) : [event.token];
+    return event.seq > this.#head || tokens.some((token) => this.#open.has(token));
+  }
+
+  async #showOpen(): Promise<void> {
+    const entries = await this.#journal.read(this.#id);
+    const state = entries.length === 0 ? undefined : foldEntries(entries);
+    if (state === undefined || state.ending !== null) return;
+    const pauses = pauseNotices(state);
+    const lines = pauseLines(this.#id, pauses, commandsFor(this.#id, this.#options));
+    const asked = pauses.map(({ token }) => token).join(' ');
+    if (lines.length === 0 || this.#shown === asked) return;
+    this.#shown = asked;
+    for (const { text } of lines) this.#terminal.write(`${text}\n`);
+  }
 }
 
 /** On the clock of whoever wrote it: the processes of a run may be on several machines. */

@@ -32,7 +32,7 @@ export type CommandName =
 export const EXIT_CODES: string = `Exit codes:
   0    the goal is reached (for commands that drive no run: done)
   1    the run ended otherwise: no way on, the time is over, cancelled
-  2    wrong usage
+  2    wrong usage, or an optional package is not installed
   3    the run failed
   4    the journal cannot be used
   5    the run is paused and waits for somebody
@@ -100,6 +100,21 @@ ${MODEL_OPTIONS}
 ${JOURNAL_HELP}
 
 ${MODEL_HELP}
+
+${EXIT_CODES}
+`;
+
+export const EVENTS_HELP: string = `Usage: pilotage events <run> [options]
+
+What has happened in the run, and with --follow what happens, whichever process of whichever machine carries it out. This command drives nothing.
+What an open question needs to be answered stands below it, or with --follow as soon as it is asked.
+
+Options:
+  --from <n>             begin with the events of this entry (default 1)
+  --follow               go on with what comes, over pauses too, until the run has ended; the exit code says how
+  --tasks                the events of the tasks below the run, too, at any depth, each marked with its task
+  --json                 one JSON object an event; with --follow also what is not recorded, such as the words of a reply
+${JOURNAL_HELP}
 
 ${EXIT_CODES}
 `;

@@ -3,6 +3,7 @@ import { RUN_STATUSES } from '#journal';
 import {
   type CommandName,
   DRIVING_HELP,
+  EVENTS_HELP,
   EXIT_CODES,
   JOURNAL_HELP,
   MODEL_HELP,
@@ -30,11 +31,11 @@ Commands:
   inspect <run>             what a run did, step by step
   events <run>              what happens in a run, while another process carries it out
   stream <run> <name>       the rows of a stream that its tools write
-  waiting                   all that the runs of the journal wait for
+  waiting                   what the runs of the journal wait for, in the world and of people
 
   approve <run>             say yes to what a run asks, with other arguments if need be
   reject <run>              say no
-  answer <run>              give the value of a call that is asked about, or what the planner asks for
+  answer <run>              answer what a run asks, or give the value of a call that is asked about
   settle <run>              say whether a call in doubt has happened
   send <run> "<message>"    tell a run something on its way
   signal <key> [<json>]     say that something has happened that runs wait for
@@ -69,7 +70,7 @@ export const CHAT_HELP: string = `Lines that begin with a slash:
   /stop                  cancels the turn under way
   /approve [<pause>] [<args>]        says yes to what a turn asks, with other arguments (JSON) if need be
   /reject [<pause>] [<reason>]       says no
-  /answer [<pause>] <json>           gives the value of the call that is asked about
+  /answer [<pause>] <json>           answers a question, or gives the value of the call that is asked about
   /settle [<pause>] happened [<json>]  says that a call in doubt has happened, and what it came to
   /settle [<pause>] did-not-happen
   /resume [<pause>]      goes on with a turn that was paused
@@ -94,7 +95,9 @@ const ANSWER_HELP = `  --token <token>        which pause; needed only when seve
 ${SENDER_HELP}`;
 
 const REMEMBER_HELP = `  --remember <scope>     the answer holds for questions to come, too: of this run, of its session, of its user (run, session, user)
-  --match <which>        with --remember: for calls of the tool with the same arguments (exact, the default), or for all of them (tool)`;
+  --match <which>        with --remember: for calls of the tool with the same arguments (exact, the default), for all of them (tool), or for
+                         those whose arguments fit a JSON Schema: '{"properties": {"amount": {"maximum": 100}}}'
+  --remember-for <s>     with --remember: for so many seconds (default: as long as there is what it holds for)`;
 
 const STORED_HELP = `The command needs no planner and no model, and drives nothing: what you say is stored with the run. The process that drives the
 run takes it, and the command waits some seconds to tell you whether it was applied or refused. When nobody drives the run,
@@ -291,6 +294,7 @@ Options:
   --text <words>         only runs with these words in their query
   --since <time>         only runs of the last 30m, 12h or 7d, or since 2027-01-31T09:00:00+01:00
   --limit <n>            at most so many (default 50, at most 200)
+  --after <run>          the page behind this run
   --json                 one JSON object a line
 ${JOURNAL_HELP}
 
@@ -298,15 +302,20 @@ ${EXIT_CODES}
 `,
   waiting: `Usage: pilotage waiting [options]
 
-All that the runs of the journal wait for, oldest first: open questions and approvals with their pauses, times, and events with their keys.
+What the runs of the journal wait for, oldest first: open questions and approvals with their pauses, times, and events with their keys. A run
+that waits for the next try of a model or a tool that is away is not among them, nor one that waits for its tasks: list --status waiting.
 
 Options:
   --for <what>           only these: answer, time, event
+  --reason <reason>      only what is asked for this reason, such as approval_required or in_doubt
   --key <key>            only those that wait for the event of this key
   --tenant <name>        only those of this tenant, and so on
   --user <name>
   --session <name>
+  --agent <name>
+  --run <run>
   --limit <n>            at most so many (default 50, at most 200)
+  --after <number>       the page behind the one that ended with this number
   --json                 one JSON object a line
 ${JOURNAL_HELP}
 
@@ -348,18 +357,7 @@ ${JOURNAL_HELP}
 
 ${EXIT_CODES}
 `,
-  events: `Usage: pilotage events <run> [options]
-
-What has happened in the run, and with --follow what happens, whichever process of whichever machine carries it out. This command drives nothing.
-
-Options:
-  --from <n>             begin with the events of this entry (default 1)
-  --follow               go on with what comes, over pauses too, until the run has ended; the exit code says how
-  --json                 one JSON object an event; with --follow also what is not recorded, such as the words of a reply
-${JOURNAL_HELP}
-
-${EXIT_CODES}
-`,
+  events: EVENTS_HELP,
   approve: `Usage: pilotage approve <run> [options]
 
 Says yes to what a run, or a task of it, waits for. A call that waits for an approval is made.
@@ -394,14 +392,15 @@ ${EXIT_CODES}
        pilotage answer <run> --payload <json> [options]
        pilotage answer <run> --all <json> [options]
 
-Answers with a value in place of a call that waits for an approval or a login, such as one that was carried out by hand: the call is
-not made. With --payload it answers what the planner asks itself, with --all several pauses at once, each by its token:
+Answers a question of a call, or of the planner itself, which takes an object. With a value in place of a call that waits for an approval
+or a login, such as one that was carried out by hand, the call is not made. --payload is for whatever the planner waits for itself. --all
+answers several pauses at once, each by its token:
 '{"pause_1": {"kind": "approve"}, "pause_2": {"kind": "answer", "value": 7}}'. Kinds are approve, reject, answer, payload and settle.
 
 ${STORED_HELP}
 
 Options:
-  --value <json>         what the call comes to; it has to fit the output schema of the tool, if that has one
+  --value <json>         the answer, or what the call comes to; it has to fit the schema of the question, or of the tool's output, if there is one
   --all <json>           answers by the tokens of the pauses
 ${ANSWER_HELP}
 

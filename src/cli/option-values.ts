@@ -1,5 +1,16 @@
 /** What the values of options say. */
-import { isJsonObject, type Json, type JsonObject, type Labels, ON_FAIL, type OnFail, readMoment } from '#core';
+import {
+  isJsonObject,
+  type Json,
+  type JsonObject,
+  type Labels,
+  ON_FAIL,
+  type OnFail,
+  PilotageError,
+  RULE_SCOPES,
+  readMoment,
+  readRemember,
+} from '#core';
 import { RUN_STATUSES, type RunStatus } from '#journal';
 import type { Prices } from '#model';
 import { BUSY_MODES, type BusyMode, type Resumption } from '#runtime';
@@ -163,4 +174,37 @@ export function readPrices(text: string): Prices {
     throw new UsageError('--prices takes two numbers, such as 2.5,10: dollars for a million input and output tokens.');
   }
   return { input, output };
+}
+
+/** `--remember run --match tool --remember-for 3600`. @throws UsageError */
+export function rememberOption(
+  scope: string | undefined,
+  match: string | undefined,
+  seconds: number | undefined,
+): JsonObject | undefined {
+  if (scope === undefined) {
+    if (match !== undefined) throw new UsageError('--match goes with --remember.');
+    if (seconds !== undefined) throw new UsageError('--remember-for goes with --remember.');
+    return undefined;
+  }
+  if (!RULE_SCOPES.some((known) => known === scope))
+    throw new UsageError(`--remember takes ${RULE_SCOPES.join(', ')}.`);
+  const remember = {
+    scope,
+    ...(match === undefined ? {} : { match: matchOf(match) }),
+    ...(seconds === undefined ? {} : { expiresInMs: Math.ceil(seconds * 1_000) }),
+  };
+  try {
+    readRemember(remember);
+  } catch (error) {
+    if (!PilotageError.is(error)) throw error;
+    throw new UsageError(error.message, { cause: error });
+  }
+  return remember;
+}
+
+function matchOf(text: string): Json {
+  if (text === 'exact' || text === 'tool') return text;
+  if (text.trimStart().startsWith('{')) return jsonObjectOption(text, 'match') ?? {};
+  throw new UsageError('--match takes exact, tool, or a JSON Schema of the arguments.');
 }

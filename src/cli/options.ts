@@ -1,6 +1,6 @@
 /** The words of the command line: what each command takes. What their help says stands in `help.ts`. */
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util';
-import { defined, type Json, type JsonObject, type Labels, meantBy, type OnFail, RULE_SCOPES } from '#core';
+import { defined, type Json, type JsonObject, type Labels, meantBy, type OnFail } from '#core';
 import type { RunStatus } from '#journal';
 import type { Prices } from '#model';
 import { type BusyMode, CATCH_UP_MODES, OVERLAP_MODES } from '#runtime';
@@ -21,6 +21,7 @@ import {
   portOption,
   positive,
   readPrices,
+  rememberOption,
   sinceOption,
   statusesOf,
   wholeNumber,
@@ -85,6 +86,8 @@ export interface Options {
   readonly olderThanMs?: number;
   readonly parent?: string;
   readonly limit?: number;
+  /** What the page before ends with: a run, or the number of a wait. */
+  readonly after?: string;
   /** What a run is given to be found by, or found by. */
   readonly labels?: Labels;
   /** Words in the query of a run. */
@@ -106,6 +109,8 @@ export interface Options {
   readonly from?: number;
   /** The rows that come are shown too. */
   readonly follow: boolean;
+  /** The events of tasks, too. */
+  readonly tasks: boolean;
   /** Which of several open pauses. */
   readonly token?: string;
   readonly args?: Json;
@@ -209,7 +214,7 @@ const SENDING_MESSAGES: ParseArgsOptionsConfig = { session: TEXT, busy: TEXT, id
 const { json: _json, chat: _chat, ...TALKING } = DRIVING;
 const SENDING: ParseArgsOptionsConfig = { ...COMMON, as: TEXT, admin: FLAG };
 const ANSWERING: ParseArgsOptionsConfig = { ...SENDING, token: TEXT, reason: TEXT, payload: TEXT };
-const REMEMBERING: ParseArgsOptionsConfig = { remember: TEXT, match: TEXT, all: FLAG };
+const REMEMBERING: ParseArgsOptionsConfig = { remember: TEXT, match: TEXT, 'remember-for': TEXT, all: FLAG };
 /** The options of each command. */
 export const TAKEN: Readonly<Record<CommandName, ParseArgsOptionsConfig>> = {
   run: { ...DRIVING, ...SENDING_MESSAGES, agent: TEXT, input: TEXT, label: SEVERAL, at: TEXT, 'on-fail': TEXT },
@@ -232,12 +237,16 @@ export const TAKEN: Readonly<Record<CommandName, ParseArgsOptionsConfig>> = {
   list: {
     ...COMMON,
     ...{ status: SEVERAL, limit: TEXT, tenant: TEXT, user: TEXT, session: TEXT, parent: TEXT },
-    ...{ label: SEVERAL, agent: TEXT, text: TEXT, since: TEXT, schedule: TEXT },
+    ...{ label: SEVERAL, agent: TEXT, text: TEXT, since: TEXT, schedule: TEXT, after: TEXT },
   },
-  waiting: { ...COMMON, tenant: TEXT, user: TEXT, session: TEXT, for: TEXT, key: TEXT, limit: TEXT },
+  waiting: {
+    ...COMMON,
+    ...{ tenant: TEXT, user: TEXT, session: TEXT, run: TEXT, agent: TEXT },
+    ...{ for: TEXT, reason: TEXT, key: TEXT, limit: TEXT, after: TEXT },
+  },
   signal: { ...COMMON, id: TEXT, tenant: TEXT, keep: TEXT },
   inspect: COMMON,
-  events: { ...COMMON, from: TEXT, follow: FLAG },
+  events: { ...COMMON, from: TEXT, follow: FLAG, tasks: FLAG },
   approve: { ...ANSWERING, ...REMEMBERING, args: TEXT, digest: TEXT },
   reject: { ...ANSWERING, ...REMEMBERING },
   stream: { ...COMMON, from: TEXT, follow: FLAG },
@@ -362,18 +371,6 @@ function ruleWords(positionals: readonly string[]): readonly string[] {
   throw new UsageError('rules takes list, or revoke with the id of a rule.');
 }
 
-function rememberOption(scope: string | undefined, match: string | undefined): JsonObject | undefined {
-  if (scope === undefined) {
-    if (match !== undefined) throw new UsageError('--match goes with --remember.');
-    return undefined;
-  }
-  if (!RULE_SCOPES.some((known) => known === scope))
-    throw new UsageError(`--remember takes ${RULE_SCOPES.join(', ')}.`);
-  if (match !== undefined && match !== 'exact' && match !== 'tool')
-    throw new UsageError('--match takes exact or tool.');
-  return { scope, ...defined({ match }) };
-}
-
 function signalWords(positionals: readonly string[]): readonly string[] {
   if (positionals[0]?.trim() && positionals.length <= 2) return positionals;
   throw new UsageError(`signal takes a key, and a payload in JSON if there is one: signal order-17 '{"paid": true}'.`);
@@ -443,6 +440,7 @@ function optionsOf(command: CommandName, values: Values): Options {
     allApprovals: flag('all'),
     yes: flag('yes'),
     follow: flag('follow'),
+    tasks: flag('tasks'),
     clear: flag('clear'),
     ...defined({
       by: text('by'),
@@ -485,12 +483,13 @@ function optionsOf(command: CommandName, values: Values): Options {
       status: statusesOf(values['status']),
       olderThanMs: lengthOption(text('older-than'), 'older-than'),
       limit: wholeNumber(text('limit'), 'limit'),
+      after: text('after'),
       from: wholeNumber(text('from'), 'from'),
       token: text('token'),
       args: jsonValue(text('args'), 'args'),
       payload: jsonObjectOption(text('payload'), 'payload'),
       all: jsonObjectOption(text('all'), 'all'),
-      remember: rememberOption(text('remember'), text('match')),
+      remember: rememberOption(text('remember'), text('match'), positive(text('remember-for'), 'remember-for')),
       digest: text('digest'),
       happened: happenedOf(flag('happened'), flag('did-not-happen')),
       value: jsonValue(text('value'), 'value'),

@@ -1,5 +1,5 @@
 /** What a run waits for, for a person, and the commands that answer it. */
-import { defined, isJsonObject, type Json, type JsonObject, type TaskPause } from '#core';
+import { defined, isJsonObject, type Json, type JsonObject, PilotageError, type TaskPause } from '#core';
 import type { PauseNotice } from '#runtime';
 import { missingIn, type RunState } from '#state';
 import { hint, type Options } from './options.ts';
@@ -13,6 +13,19 @@ export function pauseNotices(state: RunState): readonly PauseNotice[] {
   return [...own, ...state.tasks.flatMap((task) => task.pauses)];
 }
 
+/** The planner itself asks, and what is said to it is an object, which fits the schema where there is one. */
+export function isOwnQuestion({ reason, schema, wait }: Pick<TaskPause, 'reason' | 'schema' | 'wait'>): boolean {
+  if (wait !== undefined || reason === 'approval_required') return false;
+  return schema !== undefined || reason === 'await_input';
+}
+
+/** What the planner is told. @throws PilotageError `payload_invalid` */
+export function ownAnswer({ token }: Pick<TaskPause, 'token'>, value: Json): JsonObject {
+  if (isJsonObject(value)) return value;
+  const message = `The answer to ${token} was refused, and the question is still open: the planner asks for an object, such as {"answer": ${shortLine(terminalJson(value), 60)}}.`;
+  throw new PilotageError('payload_invalid', message, { data: { token } });
+}
+
 /** What a person types to answer a pause. `token` is there when several are open. */
 export interface Ways {
   happened(token: string | undefined): string;
@@ -21,7 +34,7 @@ export interface Ways {
   lookUp(token: string | undefined): string;
   approve(token: string | undefined, digest?: string): string;
   reject(token: string | undefined): string;
-  /** Answers a question of a call. @param value JSON; absent: words. */
+  /** Answers a question. @param value JSON; absent: words. */
   answer(token: string | undefined, value: string | undefined): string;
   goOn(pause: PauseNotice, token: string | undefined): string;
 }
@@ -66,19 +79,9 @@ function onePause(id: string, pause: PauseNotice, isOneOfSeveral: boolean, ways:
     if (canLookUp === true) add(`look up  ${ways.lookUp(which)}`);
     return [{ tone: 'strong', text: title }, ...lines];
   }
-  if (pause.wait !== undefined) {
-    const { tool, message, payload, refused } = pause.payload ?? {};
-    if (typeof refused === 'string') add(`again    The last answer did not fit: ${shortLine(refused, 200)}`);
-    for (const [index, line] of linesOf(payload).entries()) add(`${(index === 0 ? 'about' : '').padEnd(7)}  ${line}`);
-    add(
-      `answer   ${ways.answer(which, pause.schema === undefined ? undefined : terminalJson(sampleOf(pause.schema)))}`,
-    );
-    add(`no       ${ways.reject(which)}`);
-    if (pause.reason === 'client_tool') {
-      return [{ tone: 'strong', text: waitsFor(subject(id, pause), pause) }, ...lines];
-    }
-    const asks = `${subject(id, pause)} waits for an answer: ${shortLine(String(tool), 60)} asks: ${harmless(String(message))}`;
-    return [{ tone: 'strong', text: asks }, ...lines];
+  if (pause.wait !== undefined || (pause.schema !== undefined && isOwnQuestion(pause))) {
+    for (const text of questionTexts(pause, which, ways)) add(text);
+    return [{ tone: 'strong', text: questionTitle(id, pause) }, ...lines];
   }
   if (needsVerdict(pause)) {
     const listed = (label: string, text: readonly string[]): void =>
@@ -102,6 +105,38 @@ function onePause(id: string, pause: PauseNotice, isOneOfSeveral: boolean, ways:
     }
   }
   return [{ tone: 'strong', text: `${title} Go on with: ${ways.goOn(pause, which)}` }, ...lines];
+}
+
+function questionTitle(id: string, pause: PauseNotice): string {
+  const who = subject(id, pause);
+  if (pause.reason === 'client_tool') return waitsFor(who, pause);
+  const { tool, message } = pause.payload ?? {};
+  if (!isOwnQuestion(pause))
+    return `${who} waits for an answer: ${shortLine(String(tool), 60)} asks: ${harmless(String(message))}`;
+  // What a run says itself stands with its last step.
+  const asked = wordsOf(pause) ?? (pause.run === id ? undefined : pause.text);
+  return `${who} waits for an answer${asked === undefined ? ` (${pause.reason}).` : `: ${harmless(asked).trim()}`}`;
+}
+
+/** What there is to know about a question beside its words, and how it is answered. */
+function questionTexts(pause: PauseNotice, which: string | undefined, ways: Ways): string[] {
+  const { payload = {}, schema } = pause;
+  const isOwn = isOwnQuestion(pause);
+  const { question: _, message: __, ...rest } = payload;
+  const about = isOwn && Object.keys(rest).length > 0 ? rest : payload['payload'];
+  const { refused } = payload;
+  const texts = linesOf(about).map((text, index) => `${(index === 0 ? 'about' : '').padEnd(7)}  ${text}`);
+  if (typeof refused === 'string') texts.unshift(`again    The last answer did not fit: ${shortLine(refused, 200)}`);
+  texts.push(`answer   ${ways.answer(which, schema === undefined ? undefined : terminalJson(sampleOf(schema)))}`);
+  // Where the planner asks for words, no says nothing.
+  if (!isOwn || pause.reason !== 'await_input') texts.push(`no       ${ways.reject(which)}`);
+  return texts;
+}
+
+/** What the planner asks. */
+function wordsOf({ payload = {} }: PauseNotice): string | undefined {
+  const words = payload['question'] ?? payload['message'];
+  return typeof words === 'string' ? words : undefined;
 }
 
 /** Who has approved, how many are missing, and how often readers were reminded. */
@@ -146,7 +181,10 @@ function waitsFor(who: string, pause: PauseNotice): string {
     return `${who} has more to send than its models take. ${shortLine(String(payload['message'] ?? ''), 500)}`;
   if (reason === 'plan_failed')
     return `${who} waits, since its plan has failed. ${shortLine(String(payload['message'] ?? ''), 500)}`;
-  if (reason === 'await_input') return `${who} waits for your message.`;
+  if (reason === 'await_input') {
+    const asked = wordsOf(pause);
+    return `${who} waits for your message${asked === undefined ? '.' : `: ${harmless(asked)}`}`;
+  }
   if (reason === 'client_tool') return `${who} waits for a client to carry out a call: ${about(pause)}`;
   if (isDoubt(pause)) {
     const { tool, args, why } = payload;

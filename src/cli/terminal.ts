@@ -87,6 +87,7 @@ export function codeOfResult(result: RunResult): number {
 const WRONG_USE: ReadonlySet<ErrorCode> = new Set([
   'run_not_found',
   'invalid_config',
+  'package_missing',
   'driver_unknown',
   'payload_invalid',
   'unserializable',

@@ -1,6 +1,8 @@
 /** `pilotage waiting`: all that the runs of a journal wait for. */
-import { defined, WAITS_FOR, type WaitFor } from '#core';
+import { defined, type PauseReason, WAITS_FOR, type WaitFor } from '#core';
 import { listWaiting, type Waiting } from '#runtime';
+import { notePage } from './list-command.ts';
+import { wholeNumber } from './option-values.ts';
 import type { Options } from './options.ts';
 import { openJournal, withJournal } from './project.ts';
 import { EXIT, type Terminal, UsageError } from './terminal.ts';
@@ -9,11 +11,15 @@ import { duration, shortLine, terminalJson, whoseText } from './text.ts';
 /** @returns the exit code. */
 export async function waitingCommand(options: Options, terminal: Terminal): Promise<number> {
   const what = whatOf(options.waitsFor);
+  const reason = reasonOf(options.reason);
+  const after = wholeNumber(options.after, 'after');
   return withJournal(await openJournal(options, 'look'), async (journal) => {
-    const { tenant, user, session, key, limit } = options;
-    const rows = await listWaiting(journal, defined({ tenant, user, session, key, limit, for: what }));
+    const { tenant, user, session, run, agent, key, limit } = options;
+    const query = { tenant, user, session, run, agent, key, limit, after, reason, for: what };
+    const rows = await listWaiting(journal, defined(query));
     for (const row of rows) terminal.write(`${options.json ? terminalJson(row) : lineOf(row)}\n`);
     if (rows.length === 0 && !options.json) terminal.note('Nothing waits.');
+    notePage(rows, rows.at(-1)?.number, options, terminal);
     return EXIT.goal;
   });
 }
@@ -22,6 +28,27 @@ function whatOf(text: string | undefined): WaitFor | undefined {
   const what = WAITS_FOR.find((known) => known === text);
   if (text === undefined || what !== undefined) return what;
   throw new UsageError(`--for takes ${WAITS_FOR.join(', ')}.`);
+}
+
+const REASONS: Readonly<Record<PauseReason, true>> = {
+  await_input: true,
+  approval_required: true,
+  external_event: true,
+  constraints_conflict: true,
+  in_doubt: true,
+  model_unavailable: true,
+  context_exhausted: true,
+  plan_failed: true,
+  client_tool: true,
+};
+
+function reasonOf(text: string | undefined): PauseReason | undefined {
+  if (text === undefined || isReason(text)) return text;
+  throw new UsageError(`--reason takes ${Object.keys(REASONS).join(', ')}.`);
+}
+
+function isReason(text: string): text is PauseReason {
+  return Object.hasOwn(REASONS, text);
 }
 
 function lineOf(row: Waiting): string {

@@ -10,7 +10,7 @@ import {
 } from '#core';
 
 /** The fields of a pause that make its words. */
-type Question = Pick<TaskPause, 'reason' | 'payload' | 'wait' | 'text'>;
+type Question = Pick<TaskPause, 'reason' | 'payload' | 'schema' | 'wait' | 'text'>;
 
 /** Arguments that are longer as JSON are cut off. In characters. */
 const MAX_SHOWN_ARGS = 2_000;
@@ -54,7 +54,7 @@ export function shownArgsOf({ payload }: Question): JsonObject {
  * @param isUrlBeside true: the address of a login is told beside the words, and is left out of them.
  */
 export function questionOf(pause: Question, isUrlBeside = false): string {
-  const { reason, payload = {}, wait } = pause;
+  const { reason, payload = {}, schema, wait } = pause;
   const { tool, args, budget, limit } = payload;
   const shown = args === undefined ? '' : ` with ${shortJson(args)}`;
   if (asksForBudget(pause)) return `The run has reached its limit of ${String(budget)}, which is ${String(limit)}.`;
@@ -68,7 +68,8 @@ export function questionOf(pause: Question, isUrlBeside = false): string {
       ? `${tool} needs somebody to log in${place}. ${said}`.trim()
       : `Somebody has to log in${place}. ${said}`.trim();
   }
-  const isOpen = wait !== undefined || reason === 'await_input';
+  const isOpen =
+    wait !== undefined || reason === 'await_input' || (schema !== undefined && reason !== 'approval_required');
   if (typeof tool === 'string' && !isOpen) return `May ${tool} be called${shown}? ${said}`.trim();
   return said === '' ? waitsFor(reason, payload) : said;
 }

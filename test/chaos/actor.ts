@@ -5,13 +5,13 @@
 import { writeSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { sqliteJournal } from '#journal/sqlite';
 import { createRuntime, type JsonObject, local, type Run, type ToolContext } from '#pilotage';
 import { seededRandom } from '#testing';
 import { type Place, Springs } from '../double-act/traps.ts';
 import { World } from '../double-act/world.ts';
 import { SAID, SCHEDULES, scheduleOf, TALK, TICK, tickAgent } from './calendar.ts';
 import { agentsOf } from './kinds.ts';
+import { openStore } from './store.ts';
 import { STREAM } from './streaming.ts';
 import { GRACE_MS, LEASE_MS, PAGE, STEPS } from './times.ts';
 import { witnessed } from './witness.ts';
@@ -74,7 +74,7 @@ class TellingWorld extends World {
 const worldOf = (slowestMs: number): TellingWorld =>
   new TellingWorld({ folder, springs: new Slowly(slowestMs), page: PAGE, timeoutMs: TOOL_TIMEOUT_MS });
 const world = worldOf(SLOWEST_MS);
-const journal = sqliteJournal({ path: database, watchIntervalMs: 50 });
+const journal = openStore(database);
 const ticks = tickAgent(worldOf(SLOWEST_TICK_MS));
 // Who is open and knows an agent goes on with what waits for its time.
 const others = role === 'keeper' ? [] : agentsOf(world, random, (run, row) => say({ said: 'writes', run, row }));

@@ -4,11 +4,13 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Client } from 'pg';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { memoryJournal } from '#journal';
 import { type JsonObject, local } from '#pilotage';
 import type { Entry } from '#pilotage/state';
 import { note } from '../double-act/ledger.ts';
+import { postgresUrl } from '../kit/postgres.ts';
 import { mayHaveRoom } from './disk.ts';
 import type { Counts } from './tell.ts';
 import { judge, KINDS, Testimony, type Verdict } from './verdict.ts';
@@ -37,6 +39,21 @@ it('loses nothing, and nothing happens twice, while processes are killed, stoppe
   expect(counts.ended).toBeGreaterThanOrEqual(counts.runs);
   const { kills, stops, blocks, jumps } = counts;
   expect(kills + stops + blocks + jumps).toBeGreaterThan(5);
+}, 240_000);
+
+it('plays on a Postgres database, and leaves nothing in it of a round in which all was right', async () => {
+  const url = await postgresUrl();
+  const { code, counts, text } = await chaos('--minutes', '0.1', '--seed', '3', '--journal', url);
+  expect(
+    KINDS.map((kind) => counts[kind]),
+    text,
+  ).toEqual(KINDS.map(() => 0));
+  expect([code, counts.runs > 2, counts.fullDisks]).toEqual([0, true, 0]);
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  const { rows } = await client.query("SELECT nspname FROM pg_namespace WHERE nspname LIKE 'chaos%'");
+  await client.end();
+  expect(rows).toHaveLength(code === 0 ? 0 : 1);
 }, 240_000);
 
 it.runIf(mayHaveRoom())(

@@ -1,9 +1,8 @@
-/** A round: many runs on one file, whose processes are hindered in every way for a while, and then left alone until all is over. */
+/** A round: many runs in one store, whose processes are hindered in every way for a while, and then left alone until all is over. */
 import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { sqliteJournal } from '#journal/sqlite';
 import type { Journal, RunRecord } from '#pilotage/journal';
 import { seededRandom } from '#testing';
 import { wholeLedger } from '../double-act/ledger.ts';
@@ -14,6 +13,7 @@ import { type Disk, disk } from './disk.ts';
 import { Operator } from './operator.ts';
 import { People } from './people.ts';
 import { Readers } from './readers.ts';
+import { dropSchema, openStore, ownSchema } from './store.ts';
 import { GRACE_MS, LEASE_MS } from './times.ts';
 import { type Judged, judge, KINDS, Testimony } from './verdict.ts';
 import { machineMs, type Said } from './words.ts';
@@ -25,6 +25,8 @@ export interface RoundOptions {
   readonly processes: number;
   /** What is done to them; some names more than once, so that they are drawn more often. */
   readonly deeds: readonly (keyof Deeds)[];
+  /** The URL of a Postgres database, of which the round has a schema of its own. Absent: a file. */
+  readonly database?: string;
 }
 
 export interface Deeds {
@@ -60,7 +62,7 @@ export interface RoundReport extends Judged {
   /** What was told of faults and refusals, by code. */
   readonly faults: Readonly<Record<string, number>>;
   readonly healMs: number;
-  /** Where its files are, when something was wrong. */
+  /** Where its files are, and the schema of a database, when something was wrong. */
   readonly kept?: string;
 }
 
@@ -78,16 +80,21 @@ const BEFORE_GRACE_MS = 1_200;
 export async function playRound(options: RoundOptions): Promise<RoundReport> {
   const folder = mkdtempSync(join(tmpdir(), 'pilotage-chaos-'));
   const own = disk(join(folder, 'disk'));
-  const round = new Round(options, folder, own);
+  const { database, seed } = options;
+  const place = database === undefined ? join(own.folder, 'pilotage.db') : ownSchema(database, seed);
+  const round = new Round(options, folder, own, place);
   try {
     const report = await round.play();
-    if (KINDS.every((kind) => report.verdict[kind].length === 0)) return report;
+    if (KINDS.every((kind) => report.verdict[kind].length === 0)) {
+      if (database !== undefined) await dropSchema(place);
+      return report;
+    }
     // Equal seeds do not give equal rounds, as real processes have their own time: this is all that is left of it.
     const kept = mkdtempSync(join(tmpdir(), 'pilotage-chaos-kept-'));
     for (const part of ['disk', 'ledger']) {
       cpSync(join(folder, part), join(kept, part), { recursive: true, filter: (path) => !path.endsWith('/compiled') });
     }
-    return { ...report, kept };
+    return { ...report, kept: database === undefined ? kept : `${kept} and ${place}` };
   } finally {
     await round.clear();
     own.remove();
@@ -99,6 +106,7 @@ class Round {
   readonly #options: RoundOptions;
   readonly #folder: string;
   readonly #disk: Disk;
+  readonly #place: string;
   readonly #random: () => number;
   readonly #heard = new Testimony();
   readonly #faults: Record<string, number> = {};
@@ -115,7 +123,8 @@ class Round {
   #births = 0;
   #isFull = false;
 
-  constructor(options: RoundOptions, folder: string, own: Disk) {
+  constructor(options: RoundOptions, folder: string, own: Disk, place: string) {
+    this.#place = place;
     this.#options = options;
     this.#folder = folder;
     this.#disk = own;
@@ -132,8 +141,7 @@ class Round {
   }
 
   async play(): Promise<RoundReport> {
-    const path = join(this.#disk.folder, 'pilotage.db');
-    const file = sqliteJournal({ path, watchIntervalMs: 50 });
+    const file = openStore(this.#place);
     const operator = new Operator({
       journal: file,
       random: this.#random,
@@ -195,7 +203,7 @@ class Round {
   #bear(role: 'worker' | 'keeper'): Member {
     this.#births += 1;
     const seed = String(this.#options.seed * 1_000 + this.#births);
-    const places = [this.#ledger, join(this.#disk.folder, 'pilotage.db'), seed, role] as const;
+    const places = [this.#ledger, this.#place, seed, role] as const;
     return member(places, (said, from) => this.#hear(said, from));
   }
 

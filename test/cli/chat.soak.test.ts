@@ -19,6 +19,17 @@ function end(started: Started): Promise<Finished> {
 const SESSION = 'trip\u001b[2J';
 
 describe('pilotage chat on a pipe', () => {
+  it('asks again what words do not answer, and takes the value that a planner asks for itself', async () => {
+    const chat = chattingFolder().start(['chat']);
+    say(chat, 'count', 'hello', '/answer 7', '/answer {"rows": "x"}', '/answer {"rows": 7}', 'one');
+    const { code, stdout, stderr } = await end(chat);
+    expect(stdout).toBe('re count + hello + 7\nre one\n');
+    expect(stderr.split('The run waits for an answer: How many?').length).toBe(3);
+    expect(stderr).toContain('/answer {"rows":1}');
+    expect(stderr.match(/was refused, and the question is still open/g)).toHaveLength(2);
+    expect(code).toBe(0);
+  });
+
   it('answers line after line, edits, regenerates, goes back to a branch, and takes answers to what a turn asks', async () => {
     const folder = chattingFolder();
     const chat = folder.start(['chat', '--session', SESSION]);

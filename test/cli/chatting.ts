@@ -3,10 +3,11 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Folder, makeFolder } from './command.ts';
 
-/** Messages: `hold …` (waits until there is a file `go`), `pay …` (asks before), `ask …` (waits for words). Each run says in `asked.txt` that it was. */
+/** Messages: `hold …` (waits until there is a file `go`), `pay …` (asks before), `ask …` (waits for words), `count …` (waits for `{ rows }`). Each run says in `asked.txt` that it was. */
 const CONFIG = `
 import { appendFileSync, existsSync } from 'node:fs';
 const call = (tool, args = {}) => ({ kind: 'call_tool', tool, args });
+const ROWS = { type: 'object', properties: { rows: { type: 'integer' } }, required: ['rows'] };
 export default {
   planner: {
     name: 'obeys',
@@ -15,8 +16,9 @@ export default {
       if (query.startsWith('hold') && count === 0) return call('hold');
       if (query.startsWith('pay') && count === 0) return call('pay', { amount: 100 });
       if (query.startsWith('ask') && count === 0) return { kind: 'request_pause', reason: 'await_input' };
+      if (query.startsWith('count') && count === 0) return { kind: 'request_pause', reason: 'await_input', payload: { message: 'How many?' }, schema: ROWS };
       const heard = steering.flatMap(({ control }) => control.payload?.message ?? []);
-      const outcomes = steps.flatMap(({ calls }) => calls.map(({ outcome }) => outcome.value ?? outcome.payload?.message));
+      const outcomes = steps.flatMap(({ calls }) => calls.map(({ outcome }) => outcome.value ?? outcome.payload?.message ?? outcome.payload?.rows));
       return { kind: 'finish', reason: 'goal', payload: ['re ' + query, ...heard, ...outcomes].join(' + ') };
     },
   },

@@ -44,4 +44,35 @@ describe('the events of a run', () => {
       stderr: expect.stringContaining('run_not_found'),
     });
   });
+
+  it('have those of tasks between them, each with its task, and say how what is open is answered, before and while it is asked', async () => {
+    const folder = operatedFolder();
+    await folder.run(['run', 'task pay', '--json']);
+    const [run = '', task = ''] = await journalIn(folder, async (journal) =>
+      (await journal.list({})).map(({ identity }) => identity.run).sort((one, other) => one.length - other.length),
+    );
+    const plain = (await folder.run(['events', run])).stdout;
+    expect(plain).toMatch(
+      new RegExp(`The task ${task} waits for approval: pay.*\\n[^]*yes .* approve ${run}`),
+    );
+    expect(plain).not.toMatch(/step \d {2}pay/);
+    const { stdout } = await folder.run(['events', run, '--tasks']);
+    const lines = stdout.split('\n').map((line) => line.slice(26));
+    expect(lines.filter((line) => line.startsWith(`task ${task}  `))).toEqual([
+      expect.stringContaining(`▶ ${task}`),
+      expect.stringContaining('● step 1  pay'),
+      expect.stringContaining('‖ paused: approval_required  pay'),
+    ]);
+    expect(lines.some((line) => line.startsWith('● step 1'))).toBe(true);
+    const told = jsonIn((await folder.run(['events', run, '--tasks', '--json'])).stdout);
+    const runs = told.map((event) => (event as Told & { identity: { run: string } }).identity.run);
+    expect([...new Set(runs)].sort()).toEqual([run, task].sort());
+
+    const followed = folder.start(['events', run, '--follow', '--tasks']);
+    await followed.untilOutput(/yes .* approve run_/);
+    await folder.run(['approve', run]);
+    await folder.run(['resume', run]);
+    const ended = await followed.done;
+    expect([ended.code, ended.stdout.match(/yes .* approve/g)?.length]).toEqual([0, 1]);
+  });
 });

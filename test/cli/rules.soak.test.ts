@@ -40,6 +40,19 @@ describe('pilotage approve --remember', () => {
     await paused(folder, 'pay');
   });
 
+  it('holds for arguments that fit a schema, and for a while', async () => {
+    const folder = operatedFolder();
+    const run = await paused(folder, 'pay');
+    const user = await userOf(folder, run);
+    const upTo = (most: number) => JSON.stringify({ properties: { amount: { maximum: most } } });
+    const flags = ['--remember', 'user', '--remember-for', '3600', '--as', user];
+    expect((await folder.run(['approve', run, '--match', upTo(100), ...flags])).code).toBe(0);
+    expect((await folder.run(['resume', run])).code).toBe(0);
+    const { stdout } = await folder.run(['rules', 'list']);
+    expect(stdout).toMatch(/approve pay with arguments like .*"maximum":100.*, for this user, until 20/);
+    expect((await folder.run(['run', 'pay'])).stderr).toContain(`pay approved by rule:${run}:`);
+  });
+
   it('of the run alone is shown by inspect, and revoked with it', async () => {
     const folder = operatedFolder();
     const run = await paused(folder, 'pay twice');
@@ -57,7 +70,9 @@ describe('pilotage approve --remember', () => {
   it.each([
     [['--remember', 'tenant'], '--remember takes run, session, user'],
     [['--match', 'tool'], '--match goes with --remember'],
-    [['--remember', 'run', '--match', 'all'], '--match takes exact or tool'],
+    [['--remember', 'run', '--match', 'all'], '--match takes exact, tool, or a JSON Schema'],
+    [['--remember', 'run', '--match', '{"a":'], '--match is not JSON'],
+    [['--remember-for', '60'], '--remember-for goes with --remember'],
     [['--all', '--token', 'x'], '--all answers every call alike'],
   ])('refuses %j', async (flags, words) => {
     const folder = operatedFolder();

@@ -56,4 +56,19 @@ describe('pilotage run --on-fail', () => {
     expect(refused.code).not.toBe(0);
     expect(refused.stderr).toContain('give one of undo, keep');
   });
+
+  it('names what it could not undo, and what it left as it is', async () => {
+    const folder = makeFolder();
+    const stuck = "act('cancel', { retries: 0, execute: () => Promise.reject(new Error('no \\u001b[31mdesk')) })";
+    const twice = CONFIG.replace("step('fail', 'book')", "step('again', 'book'), step('fail', 'again')")
+      .replace("act('cancel')", stuck)
+      .replace('tools: [', "tools: [act('again', { undo: () => ({ tool: 'cancel', args: {} }) }), ");
+    folder.write('pilotage.config.ts', twice);
+    const failed = await folder.run(['run', 'a trip', '--on-fail', 'undo']);
+    const { stdout } = await folder.run(['inspect', runIn(failed.stderr)]);
+    for (const text of [failed.stderr, stdout]) {
+      expect(text).toMatch(/↩ again \(call 2 of step 1\) could not be undone: \w+: no ␛\[31mdesk/);
+      expect(text).toMatch(/↩ book \(call 1 of step 1\) could not be undone: \w+: /);
+    }
+  });
 });

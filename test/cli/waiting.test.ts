@@ -77,6 +77,37 @@ it('a run with a message that cannot be read hides none of the others', async ()
   expect([code, stdout.match(/^r\d/gm)]).toEqual([0, ['r1', 'r2']]);
 });
 
+it('goes through all that waits page by page, of one reason, agent or run, and through the runs, and says how', async () => {
+  const path = temporaryFile();
+  const journal = sqliteJournal({ path });
+  const ask = make('ask', async (_, context) => (await context.ask({ question: 'Which room?' })) as Json);
+  const runtime = createRuntime({ planner: script(call('ask', {})), tools: [ask], journal });
+  for (const run of ['r1', 'r2', 'r3']) {
+    await runtime.start('q', { identity: local('ana', { run }) });
+    await runtime.run(run).result();
+  }
+  const [row] = await runtime.waiting();
+  await runtime.close();
+  await journal.close();
+  const command = (...args: string[]) => makeFolder().run([...args, '--journal', path]);
+  for (const [name, order] of [
+    ['waiting', ['r1', 'r2', 'r3']],
+    ['list', ['r3', 'r2', 'r1']],
+  ] as const) {
+    const first = await command(name, '--limit', '2');
+    expect(first.stdout.match(/^r\d/gm)).toEqual(order.slice(0, 2));
+    const [, after = ''] = /the next page has --after (\S+)\.\n$/.exec(first.stderr) ?? [];
+    const second = await command(name, '--limit', '2', '--after', after);
+    expect([second.stdout.match(/^r\d/gm), second.stderr]).toEqual([order.slice(2), '']);
+  }
+  const found = async (...filter: string[]) => (await command('waiting', ...filter)).stdout.match(/^r\d/gm);
+  expect(await found('--run', 'r2')).toEqual(['r2']);
+  expect(await found('--reason', 'await_input', '--agent', row?.agent ?? '')).toEqual(['r1', 'r2', 'r3']);
+  expect(await found('--reason', 'in_doubt')).toBe(null);
+  expect(await found('--agent', 'nobody')).toBe(null);
+  expect(await command('waiting', '--reason', 'money')).toMatchObject({ code: 2 });
+});
+
 it('refuses what is no signal', async () => {
   const folder = makeFolder();
   expect(await folder.run(['signal'])).toMatchObject({ code: 2 });

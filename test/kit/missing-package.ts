@@ -11,3 +11,10 @@ export function withoutPackage<T>(name: string, attempt: () => T): T {
     hooks.deregister();
   }
 }
+
+/** NODE_OPTIONS of a process where it is not installed. */
+export function withoutPackageFlags(name: string): string {
+  const program = `import { registerHooks } from 'node:module';
+registerHooks({ resolve: (specifier, context, next) => next(specifier === '${name}' ? '${name}-is-not-installed' : specifier, context) });`;
+  return `--import=data:text/javascript;base64,${Buffer.from(program).toString('base64')}`;
+}

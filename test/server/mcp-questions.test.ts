@@ -101,6 +101,28 @@ describe.each(ERAS)('MCP, %s', (name) => {
     expect(values.slice(0, 4)).toEqual(['blue', 3, { seats: 2 }, ['a']]);
   });
 
+  it.each([
+    'await_input',
+    'external_event',
+    'constraints_conflict',
+  ] as const)('a question of the planner itself (%s) has the form of its schema, and is answered by it', async (reason) => {
+    const schema = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] };
+    const nested = { type: 'object', properties: { at: { type: 'object', required: ['x'] } }, required: ['at'] };
+    const payload = { message: 'Which?', tool: 'a name of its own' };
+    const questions = [schema, nested].map(
+      (form): Decision => ({ kind: 'request_pause', reason, payload, schema: form }),
+    );
+    const said = [accept({ n: 3 }), accept({ answer: '{"at":{"x":1}}' })];
+    const planner: PlannerFunction = ({ trajectory }) =>
+      questions[trajectory.count] ?? finish(JSON.stringify(trajectory.steps.map(({ calls }) => calls[0]?.outcome)));
+    const { shown, answer } = await asked([], planner, () => said.shift() ?? {});
+    expect(shown).toMatchObject([
+      { message: 'Which?', requestedSchema: schema },
+      { message: 'Which?', requestedSchema: { required: ['answer'] } },
+    ]);
+    expect(answer.structuredContent?.['answer']).toMatch(/"payload":\{"n":3\}.*"payload":\{"at":\{"x":1\}\}/);
+  });
+
   it('approvals: is asked again when an answer does not fit, and told why', async () => {
     const question = call('ask_user', { question: 'How many?', schema: { type: 'integer', minimum: 3 } });
     const said = [1, 5];

@@ -41,8 +41,15 @@ export function elicitationOf(pause: PauseNotice, askable: Askable): JsonObject 
   return askable.form ? { mode: 'form', message, requestedSchema: formOf(pause) } : undefined;
 }
 
+/** The address of a login. A question that is to be filled in is a form, whose words name it. */
 function urlOf(pause: AskedPause): string | undefined {
-  return pause.reason === 'external_event' ? loginOf(pause) : undefined;
+  return pause.reason === 'external_event' && pause.schema === undefined ? loginOf(pause) : undefined;
+}
+
+/** The planner itself asks for something that is to be filled in. */
+function asksOpenly({ reason, schema, wait }: AskedPause): boolean {
+  if (wait !== undefined || reason === 'approval_required') return false;
+  return schema !== undefined || reason === 'await_input';
 }
 
 type Flat = string | number | boolean;
@@ -62,7 +69,7 @@ function formOf(pause: PauseNotice): JsonObject {
     const properties = fields.map(([name, value]) => [name, { type: typeof value, title: name, default: value }]);
     return { type: 'object', properties: Object.fromEntries(properties) };
   }
-  if (wait === undefined && reason !== 'await_input') return { type: 'object', properties: {} };
+  if (wait === undefined && !asksOpenly(pause)) return { type: 'object', properties: {} };
   if (schema !== undefined && isFlatForm(schema)) return schema;
   const type = FLAT_TYPES.includes(String(schema?.['type'])) ? { ...schema } : { type: 'string' };
   const asJson =
@@ -103,7 +110,7 @@ function accepted(pause: AskedPause, content: JsonObject): ClientAnswer {
     return happened ? { kind: 'settle', happened, value: jsonIn(value) } : { kind: 'settle', happened };
   }
   if (wait !== undefined) return { kind: 'answer', value: valueIn(content, schema) };
-  if (reason === 'await_input') return { kind: 'payload', payload: payloadOf(content, schema) };
+  if (asksOpenly(pause)) return { kind: 'payload', payload: payloadOf(content, schema) };
   if (reason !== 'approval_required') return urlOf(pause) === undefined ? { kind: 'resume' } : { kind: 'approve' };
   const { digest } = payload ?? {};
   const edited = Object.entries(content).filter(
