@@ -252,10 +252,9 @@ export class RunInbox implements Hearing {
 
 /** Words of a session behind a cancel that ends the run stay in the inbox: they begin a turn of their own when it ends. */
 function withoutLateWords(stored: readonly Received[], { cancel, undo, undoStopped }: RunState): readonly Received[] {
-  // Until it is known what has to be undone the run goes on to hear.
+  // Until it is known what has to be undone the run goes on to hear: what is left in the inbox would wake it again and again.
   if (undo !== null && !undoStopped) return stored;
-  const ends = (message: Message): boolean =>
-    message.type === 'CANCEL' && message.stored === undefined && !isDismissal(message);
+  const ends = (message: Message): boolean => message.type === 'CANCEL' && message.stored === undefined;
   const from = cancel !== null && ends(cancel) ? -1 : stored.findIndex(({ message }) => ends(message));
   if (from === -1 && cancel === null) return stored;
   return stored.filter(({ message }, at) => at <= from || !isControl(message) || message.turnMessage === undefined);

@@ -52,9 +52,7 @@ describe('the events of a run', () => {
       (await journal.list({})).map(({ identity }) => identity.run).sort((one, other) => one.length - other.length),
     );
     const plain = (await folder.run(['events', run])).stdout;
-    expect(plain).toMatch(
-      new RegExp(`The task ${task} waits for approval: pay.*\\n[^]*yes .* approve ${run}`),
-    );
+    expect(plain).toMatch(new RegExp(`The task ${task} waits for approval: pay.*\\n[^]*yes .* approve ${run}`));
     expect(plain).not.toMatch(/step \d {2}pay/);
     const { stdout } = await folder.run(['events', run, '--tasks']);
     const lines = stdout.split('\n').map((line) => line.slice(26));

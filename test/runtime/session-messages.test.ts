@@ -84,6 +84,30 @@ describe('a message to a session', () => {
     ]);
   });
 
+  it('is of the turn that is cancelled when it was said before the cancel', async () => {
+    const planner = watched(({ query }) =>
+      query === 'ask' ? { kind: 'request_pause', reason: 'external_event' } : finish(),
+    );
+    const { session, runtime, journal } = talk({ planner });
+    const first = await session.send('ask');
+    await first.result();
+    await runtime.close();
+    // Nobody takes what is said before both are there.
+    const desk = world({ planner: { name: 'desk', next: answering }, journal, goesOn: false }).runtime;
+    const said = await desk.session('talk').send('never mind', { busy: 'steer' });
+    expect(said.as).toBe('steered');
+    await journal.signal(first.turn, { id: 'stop', type: 'CANCEL' });
+    const later = talk({ planner, journal });
+    await later.runtime
+      .run(first.turn)
+      .resume()
+      .catch(() => {});
+    for await (const _ of later.runtime.run(first.turn).events({ overPauses: true }));
+    expect((await later.session.turns()).map(({ status, messages }) => [status, messages.length])).toEqual([
+      ['cancelled', 2],
+    ]);
+  });
+
   it('is answered once more with its files and its author', async () => {
     const { session, planner } = talk();
     const sent = await session.send({ text: 'See this.', inputs: [PICTURE], author: 'Ana' });
