@@ -241,19 +241,20 @@ class Fitting {
   readonly #state: RunState;
   readonly #before: readonly EntryBody[];
   /** What the entries before come to: each is noted once, however many controls come together. */
-  readonly #prospect: Prospect;
+  #prospect: Prospect | undefined;
   #noted = 0;
 
   /** @param before the entries that follow from the messages before, and grow. */
   constructor(state: RunState, before: readonly EntryBody[]) {
     this.#state = state;
     this.#before = before;
-    this.#prospect = new Prospect(state);
   }
 
   of(effect: readonly EntryBody[]): readonly EntryBody[] | PilotageError {
     const [body, ...others] = effect;
     if (body === undefined) return effect;
+    // Most of what is said has no effect to be checked.
+    this.#prospect ??= new Prospect(this.#state);
     for (const entry of this.#before.slice(this.#noted)) this.#prospect.note(entry);
     this.#noted = this.#before.length;
     const why = this.#prospect.misfit(body);
