@@ -195,6 +195,22 @@ describe('AG-UI approvals: interrupts of a thread', () => {
     expect(textOf(agent)).toBe('done');
   });
 
+  it('hold for questions to come where the answer says so (remember)', async () => {
+    let paid = 0;
+    const pay = make('pay', () => `paid ${++paid}`, { needsApproval: true, effect: 'once' });
+    const planner = script(call('pay'), call('pay'), finish('done'));
+    const { url } = await agUiServer({ agents: [agentOf({ name: 'clerk', planner, tools: [pay] })] });
+    const agent = client(url);
+    await say(agent, 'go');
+    const [id = ''] = idsOf(agent);
+    const wrong = yes(id, { approved: true, remember: { scope: 'ever' } });
+    expect(await eventsOf(url, { threadId: agent.threadId, resume: [wrong] })).toContainEqual(
+      expect.objectContaining({ type: 'RUN_ERROR', code: 'payload_invalid' }),
+    );
+    await agent.runAgent({ resume: [yes(id, { approved: true, remember: { scope: 'session', match: 'tool' } })] });
+    expect([idsOf(agent), textOf(agent), paid]).toEqual([[], 'done', 2]);
+  });
+
   it('that are questions of calls without a schema give the call the words, as of every client', async () => {
     const tool = make('asks', async (_, { ask }) => ({ said: await ask({ question: 'How many nights?' }) }));
     const { url } = await agUiServer({

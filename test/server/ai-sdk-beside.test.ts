@@ -82,6 +82,25 @@ describe('a chat', () => {
     expect(partsOf(told, 'dynamic-tool')).toMatchObject([{ output: { said: 'red' } }]);
   });
 
+  it('remembers a yes for the calls to come, where the page says so', async () => {
+    let paid = 0;
+    const pay = make('pay', () => `paid ${++paid}`, { needsApproval: true, effect: 'once' });
+    const { chat, answer, history } = await served({
+      planner: script(call('pay'), call('pay'), finish('done')),
+      tools: [pay],
+    });
+    await chat.sendMessage({ text: 'go' });
+    const [token] = chat.approvals;
+    const remember = { scope: 'session', match: 'tool' };
+    expect((await answer({ approvalId: token, value: 1, remember })).status).toBe(400);
+    expect((await answer({ approvalId: token, approved: true, remember: { scope: 'ever' } })).status).toBe(422);
+    expect((await answer({ approvalId: token, approved: true, remember })).status).toBe(200);
+    await until(async () => (await history())[1]?.parts.at(-1)?.type === 'text');
+    expect(partsOf(await history(), 'dynamic-tool')).toMatchObject([{ output: 'paid 1' }, { output: 'paid 2' }]);
+    await chat.sendMessage({ text: 'and again' });
+    expect([chat.said.at(-1), paid]).toEqual(['assistant: done', 4]);
+  });
+
   it('takes what a call in doubt has come to, or that it did not happen', async () => {
     for (const [said, outcome] of [
       [{ happened: true, value: { paid: 9 } }, { output: { paid: 9 } }],

@@ -6,10 +6,11 @@ import {
   type Json,
   type JsonObject,
   PilotageError,
+  readRemember,
   type TaskPause,
 } from '#core';
 import { clientCallId } from '#messages';
-import type { PauseAnswer } from '#runtime';
+import type { Approval, PauseAnswer } from '#runtime';
 import { questionOf, shownOf } from '../pause-words.ts';
 import type { Mapper } from './mapper.ts';
 import type { Interrupt, ResumeEntry } from './protocol.ts';
@@ -25,6 +26,9 @@ const YES_OR_NO: JsonObject = {
   type: 'object',
   properties: {
     approved: { type: 'boolean' },
+    remember: {
+      description: 'The answer holds for questions to come: { scope: run, session or user, match, expiresInMs }.',
+    },
     editedArgs: { description: 'The arguments in whole, in the place of those that were asked for.' },
     reason: { type: 'string' },
   },
@@ -104,7 +108,7 @@ export function pauseAnswerOf(
 
 function rejection(payload: Json | undefined): PauseAnswer {
   const reason = isJsonObject(payload) ? payload['reason'] : undefined;
-  return { kind: 'reject', ...(typeof reason === 'string' && { reason }) };
+  return { kind: 'reject', ...(typeof reason === 'string' && { reason }), ...rememberIn(payload) };
 }
 
 function decision(id: string, payload: Json | undefined): PauseAnswer {
@@ -113,7 +117,12 @@ function decision(id: string, payload: Json | undefined): PauseAnswer {
   // Only an explicit yes lets something happen.
   if (approved !== true) throw unclear(id, '{ approved: true } or { approved: false }');
   const args = isJsonObject(payload) ? payload['editedArgs'] : undefined;
-  return { kind: 'approve', ...(args !== undefined && args !== null && { args }) };
+  return { kind: 'approve', ...(args !== undefined && args !== null && { args }), ...rememberIn(payload) };
+}
+
+function rememberIn(payload: Json | undefined): Pick<Approval, 'remember'> {
+  const remember = isJsonObject(payload) ? payload['remember'] : undefined;
+  return remember === undefined || remember === null ? {} : { remember: readRemember(remember) };
 }
 
 function settlement(id: string, payload: Json | undefined): PauseAnswer {

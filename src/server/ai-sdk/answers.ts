@@ -1,6 +1,6 @@
 /** Answers of a client to what its chat waits for. What is asked, and of which call, the journal says; a client names the question alone. */
 import { isDeepStrictEqual } from 'node:util';
-import { defined, PilotageError } from '#core';
+import { defined, PilotageError, readRemember } from '#core';
 import { hasEnded } from '#journal';
 import { clientCallId } from '#messages';
 import type { Run, Session, TurnView } from '#runtime';
@@ -115,15 +115,16 @@ async function wasAsked(visit: Visit, session: Session, { approvalId, message = 
 
 /** @returns false when somebody else was faster. */
 async function giveAnswer(run: Run, answer: GivenAnswer): Promise<boolean> {
-  const { approvalId: token, approved, reason, args, value, happened, payload } = answer;
+  const { approvalId: token, approved, reason, args, remember, value, happened, payload } = answer;
   const why = defined({ reason });
+  const word = { ...why, ...defined({ remember: remember && readRemember(remember) }) };
   return unlessTooLate(async () => {
     if (happened === true) await run.settle(token, { happened, value: value ?? null, ...why });
     else if (happened === false) await run.settle(token, { happened, ...why });
     else if (value !== undefined) await run.answer(token, { kind: 'answer', value, ...why });
     else if (payload !== undefined) await run.answer(token, { kind: 'payload', payload });
-    else if (approved === true) await run.approve(token, { ...why, ...defined({ args }) });
-    else await run.reject(token, why);
+    else if (approved === true) await run.approve(token, { ...word, ...defined({ args }) });
+    else await run.reject(token, word);
   });
 }
 

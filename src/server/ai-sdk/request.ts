@@ -51,6 +51,8 @@ export interface GivenAnswer {
   readonly reason?: string;
   /** Arguments in place of the call's own. */
   readonly args?: Json;
+  /** A yes or no that holds for questions to come: `{ scope, match, expiresInMs }`. */
+  readonly remember?: JsonObject;
   /** The answer to a question of a call, or what a call in doubt has come to. */
   readonly value?: Json;
   /** Whether a call in doubt has happened. */
@@ -66,12 +68,14 @@ export const ANSWER_BODY: JsonObject = {
     approved: { type: 'boolean' },
     reason: { type: 'string' },
     args: {},
+    remember: { type: 'object' },
     value: {},
     happened: { type: 'boolean' },
     payload: { type: 'object' },
   },
   required: ['approvalId'],
   anyOf: [{ required: ['approved'] }, { required: ['value'] }, { required: ['happened'] }, { required: ['payload'] }],
+  dependencies: { remember: ['approved'] },
   additionalProperties: false,
 };
 
