@@ -12,7 +12,7 @@ import {
   type StoreItem,
 } from '#core';
 import { type Journal, patiently } from '#journal';
-import { givenArgs, presentName, type RunState } from '#state';
+import { budgetOf, givenArgs, presentName, type RunState } from '#state';
 import type { DriverDeps } from '../loop/driver-deps.ts';
 import { storedRule } from './approval-rules.ts';
 
@@ -40,7 +40,7 @@ export class Permits {
     const { identity, agent, context, query, goal, open, steps } = state;
     const { length } = steps;
     const meta = context.meta ?? NO_META;
-    const shown = { identity, agent, meta, query, goal, steps: () => steps.slice(0, length) };
+    const shown = { identity, agent, meta, query, goal, budget: budgetOf(state), steps: () => steps.slice(0, length) };
     if (open === null) return policyView(shown);
     const { move, calls } = open;
     const ofStep = { step: move.step, decision: move.decision, calls: [...calls], given: givenArgs(open), call };

@@ -7,6 +7,7 @@ import type { Identity } from './identity.ts';
 import type { Json, JsonObject } from './json.ts';
 import { isOptionsRecord } from './options.ts';
 import type { Outcome } from './outcome.ts';
+import type { BudgetView } from './planner.ts';
 import type { CallRecord, Step } from './step.ts';
 
 export interface PolicyCall {
@@ -25,6 +26,8 @@ export interface PolicyView {
   readonly query: string;
   /** What the run is to reach now. */
   readonly goal: string;
+  /** What was spent, and what is left. */
+  readonly budget: BudgetView;
   /** The steps that have ended. */
   readonly steps: readonly Step[];
   /** The calls before this one, in order: those of earlier steps, and of its own step those that stand before it or have ended. */

@@ -98,9 +98,9 @@ export async function policyFaults(
 ): Promise<readonly PlanFault[]> {
   const { policy } = run.tools;
   if (policy === undefined) return [];
-  const { identity, agent, context, query, goal, trajectory } = run;
+  const { identity, agent, context, query, goal, budget, trajectory } = run;
   const { meta = {} } = context;
-  const view = policyView({ identity, agent, meta, query, goal, steps: () => trajectory.steps });
+  const view = policyView({ identity, agent, meta, query, goal, budget, steps: () => trajectory.steps });
   const verdicts = await Promise.all(
     steps.map((step) => {
       const { tool, args } = branchOfStep(step, internal);

@@ -81,7 +81,7 @@ export {
   namedNodes,
   onceBegun,
 } from './retry.ts';
-export { viewOf } from './run-view.ts';
+export { budgetOf, viewOf } from './run-view.ts';
 export { type RunSnapshot, snapshotOf } from './snapshot.ts';
 export {
   type ApprovedCall,

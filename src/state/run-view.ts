@@ -90,7 +90,7 @@ function noProgressAt(state: RunState): RunView['noProgress'] {
   return { period: noProgress.period, times: noProgress.times };
 }
 
-function budgetOf(state: RunState): BudgetView {
+export function budgetOf(state: RunState): BudgetView {
   const { limits, totals } = state;
   const budget: { -readonly [K in keyof BudgetView]: BudgetView[K] } = {
     stepsLeft:

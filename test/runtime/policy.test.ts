@@ -70,6 +70,27 @@ describe('the policy', () => {
     });
   });
 
+  it('is shown what was spent and what is left, so that it may stop what costs more', async () => {
+    const left: unknown[] = [];
+    const here = world({
+      planner: ({ trajectory: { count } }) => ({
+        decision: count < 3 ? { kind: 'call_tool', tool: 'look', args: {} } : { kind: 'finish', reason: 'goal' },
+        usage: { costMicroUsd: 40 },
+      }),
+      tools: [tool('look')],
+      limits: { costUsd: 0.001 },
+      policy: (_, { budget }) => {
+        left.push(budget.costMicroUsdLeft);
+        return budget.costMicroUsdSpent > 100 ? { deny: 'it has cost enough' } : 'allow';
+      },
+    });
+    open.push(here.runtime);
+    const run = await start(here);
+    await run.result();
+    expect((await run.state()).steps.map(({ calls }) => calls[0]?.outcome.kind)).toEqual(['value', 'value', 'error']);
+    expect(left).toEqual([960, 920, 880]);
+  });
+
   it('AG-05 a policy that changed in between stops what was planned under the old one', async () => {
     let isOpen = true;
     const given = await outcomes(
