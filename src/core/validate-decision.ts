@@ -130,9 +130,7 @@ export function checkDecision(decision: Decision): Decision {
       requireMember(decision.reason, PAUSE_REASONS, 'reason');
       optionalMs(decision.expiresInMs, 'expiresInMs');
       if (decision.payload !== undefined) validatePausePayload(decision.payload);
-      if (decision.schema !== undefined && !isJsonObject(decision.schema)) {
-        throw invalid('schema must be a JSON Schema, an object');
-      }
+      if (decision.schema !== undefined) validatePauseSchema(decision.schema);
       break;
     case 'finish':
       requireMember(decision.reason, FINISH_REASONS, 'reason');
@@ -146,6 +144,15 @@ export function checkDecision(decision: Decision): Decision {
       throw unknownKind(decision);
   }
   return decision;
+}
+
+function validatePauseSchema(schema: JsonObject): void {
+  if (!isJsonObject(schema)) throw invalid('schema must be a JSON Schema, an object');
+  const { type } = schema;
+  if (typeof type === 'string' && type !== 'object') {
+    const wanted = `{ type: 'object', properties: { answer: ${JSON.stringify(schema)} }, required: ['answer'] }`;
+    throw invalid(`schema must be that of an object, since whoever answers a pause gives one. Write ${wanted}`);
+  }
 }
 
 const THOUGHTS: ReadonlySet<string> = new Set(['reasoning', 'thought', 'thoughts', 'thinking', 'rationale', 'notes']);

@@ -35,6 +35,15 @@ describe('the size of a payload', () => {
       expect.objectContaining({ code: 'unserializable', data: { path: 'payload.a' } }),
     );
   });
+
+  it('a pause takes the schema of an object, which is what answers it', () => {
+    const pause = { kind: 'request_pause', reason: 'await_input' } as const;
+    const schema = { type: 'object', properties: { n: { type: 'integer' } } } as const;
+    expect(validateDecision({ ...pause, schema })).toMatchObject({ schema });
+    expect(() => validateDecision({ ...pause, schema: { type: 'integer' } })).toThrow(
+      `Write { type: 'object', properties: { answer: {"type":"integer"} }`,
+    );
+  });
 });
 
 describe('a control', () => {
