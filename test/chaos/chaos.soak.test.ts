@@ -43,7 +43,9 @@ it('loses nothing, and nothing happens twice, while processes are killed, stoppe
 
 it('plays on a Postgres database, and leaves nothing in it of a round in which all was right', async () => {
   const url = await postgresUrl();
-  const { code, counts, text } = await chaos('--minutes', '0.1', '--seed', '3', '--journal', url);
+  // The database's clock says what is due, which the judge of fire times does not know: no clocks are set here.
+  const deeds = ['--deeds', 'kills,stops,blocks'];
+  const { code, counts, text } = await chaos('--minutes', '0.1', '--seed', '3', '--journal', url, ...deeds);
   expect(
     KINDS.map((kind) => counts[kind]),
     text,

@@ -86,7 +86,7 @@ export function assertWebhook(options: WebhookOptions): void {
   const unknown = events.find((type) => !isEventType(type));
   if (unknown !== undefined)
     throw wrong(
-      `There are no events of the kind ${unknown}, so that the webhook would never post one. See the table of events in docs/operating.md.`,
+      `There are no events of the kind ${unknown}, so that the webhook would never post one. The type EventType of pilotage names those that there are, such as planner.finish.`,
     );
   const unrecorded = events.find((type) => !isRecorded({ type }));
   if (unrecorded !== undefined)
