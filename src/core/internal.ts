@@ -1,4 +1,5 @@
 /** What the other rooms and the tests may use of `core`. */
+
 export {
   APPROVAL_TERMS,
   type ApprovalTerms,
@@ -41,6 +42,7 @@ export {
   waysOf,
   winnersOf,
 } from './branch-graph.ts';
+export type { BudgetView } from './budget-view.ts';
 export {
   type Captured,
   capture,
@@ -303,7 +305,6 @@ export {
   asPlanner,
   assertOnFailedPlan,
   assertWhileAsked,
-  type BudgetView,
   type Delta,
   type EarlierEnd,
   type EarlierRun,

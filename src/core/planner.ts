@@ -1,5 +1,6 @@
 /** The planner's interface: a planner is asked for one decision at a time, and knows nothing of how decisions are carried out. */
 
+import type { BudgetView } from './budget-view.ts';
 import type { Compaction, CompactionAttempt, CompactionFailures, ContextLimit, Overflow } from './compaction.ts';
 import type { InputFile, LoadedInput, RunContext, SkillView } from './context.ts';
 import { type Control, WHILE_ASKED, type WhileAsked } from './control.ts';
@@ -141,17 +142,6 @@ export interface EarlierRuns {
   readonly summary?: Pick<Compaction, 'summary' | 'made'>;
   /** Runs on other branches of the conversation: what they did stays done, and what was said in them does not count. Absent: none. */
   readonly aside?: readonly EarlierRun[];
-}
-
-/** What is left of the run's budget. An absent part is unlimited. */
-export interface BudgetView {
-  readonly stepsLeft: number;
-  /** Calls of tools. With none left the run may still finish. */
-  readonly callsLeft?: number;
-  readonly deadlineAt?: number;
-  readonly costMicroUsdSpent: number;
-  readonly costMicroUsdLeft?: number;
-  readonly tokensLeft?: number;
 }
 
 /** Everything a planner may look at: frozen, and made afresh for each step. */

@@ -1,5 +1,6 @@
 /** The program's policy about calls: what it is shown, and what it answers. */
 import { APPROVAL_TERMS, type ApprovalTerms, isReason, whyNoTerms } from './approval.ts';
+import type { BudgetView } from './budget-view.ts';
 import { type Clock, limitTime } from './clock.ts';
 import { branchesOf, type Decision } from './decision.ts';
 import { describeThrown } from './errors.ts';
@@ -7,7 +8,6 @@ import type { Identity } from './identity.ts';
 import type { Json, JsonObject } from './json.ts';
 import { isOptionsRecord } from './options.ts';
 import type { Outcome } from './outcome.ts';
-import type { BudgetView } from './planner.ts';
 import type { CallRecord, Step } from './step.ts';
 
 export interface PolicyCall {
