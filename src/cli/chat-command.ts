@@ -1,5 +1,5 @@
 /** `pilotage chat`: a conversation on the input and the output, in a session. */
-import { defined, PilotageError, type Scope } from '#core';
+import { asksOpenly, defined, PilotageError, type Scope } from '#core';
 import type { SentMessage, Session } from '#runtime';
 import { foldEntries } from '#state';
 import { type ChatInput, chatInput } from './chat-input.ts';
@@ -8,7 +8,7 @@ import { ChatScreen, type ChatSurroundings } from './chat-screen.ts';
 import { GRACE_MS, withRuntime } from './follow-run.ts';
 import { CHAT_HELP, DEFAULT_SESSION } from './help.ts';
 import type { Options } from './options.ts';
-import { isOwnQuestion, ownAnswer, pauseNotices } from './pause-lines.ts';
+import { ownAnswer, pauseNotices } from './pause-lines.ts';
 import { findProject, journalOf, setUpProject, userName, whenFree, withJournal } from './project.ts';
 import { NO_MODEL, startedWith } from './run-command.ts';
 import { turnWith } from './send-message.ts';
@@ -200,7 +200,7 @@ class Chat {
         const meant = open.find((pause) => token === undefined || token === pause.token);
         const { value } = answer;
         // It is checked by its schema before it is stored.
-        if (meant !== undefined && isOwnQuestion(meant))
+        if (meant !== undefined && asksOpenly(meant))
           await run.answer(meant.token, { kind: 'payload', payload: ownAnswer(meant, value) });
         else await run.answer(token, { kind: 'answer', value });
         break;

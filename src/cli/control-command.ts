@@ -1,5 +1,6 @@
 /** `pilotage approve`, `reject`, `answer`, `settle`, `cancel`, `send`, `redirect`, `pause`: says something to a run, and drives nothing. */
 import {
+  asksOpenly,
   type Caller,
   type Control,
   type ControlType,
@@ -16,7 +17,7 @@ import { addressee, callMeant, type PauseNotice, type Speaker, sendControl, spea
 import { asksNothing, foldEntries, type RunState } from '#state';
 import type { ControlName } from './help.ts';
 import { hint, type Options } from './options.ts';
-import { commandsFor, isOwnQuestion, ownAnswer, pauseLines, pauseNotices } from './pause-lines.ts';
+import { commandsFor, ownAnswer, pauseLines, pauseNotices } from './pause-lines.ts';
 import { openJournal, withJournal } from './project.ts';
 import { NOT_TAKEN, type Receipt, receiptsOf, type StoredControl } from './receipts.ts';
 import { EXIT, isRefusal, type Terminal, UsageError } from './terminal.ts';
@@ -185,7 +186,7 @@ function askWhich(
 
 /** What is given to the planner's own question is what that asks for, and is checked by its schema before it is stored. */
 function saidTo(pause: PauseNotice, { command }: ControlCommand, options: Options): Options {
-  if (command !== 'answer' || !isOwnQuestion(pause)) return options;
+  if (command !== 'answer' || !asksOpenly(pause)) return options;
   const named = { ...options, token: pause.token };
   const { value, ...others } = named;
   // Both are refused as wrong use.

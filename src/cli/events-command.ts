@@ -3,22 +3,19 @@ import type { RunEvent } from '#core';
 import type { Journal } from '#journal';
 import { foldEntries } from '#state';
 import { EventLines } from './event-lines.ts';
-import { isAboutPlan, noteOpenStep, withRuntime } from './follow-run.ts';
+import { DECIDES_NOTHING, isAboutPlan, noteOpenStep, withRuntime } from './follow-run.ts';
 import type { Options } from './options.ts';
 import { commandsFor, pauseLines, pauseNotices } from './pause-lines.ts';
 import { PlanSeen } from './plan-lines.ts';
 import { openJournal, withJournal } from './project.ts';
-import { survey } from './survey.ts';
 import { codeOfResult, EXIT, type Terminal } from './terminal.ts';
 import { shortLine, terminalJson } from './text.ts';
 
 /** @returns the exit code: with `--follow` that of the run. */
 export async function eventsCommand(id: string, options: Options, terminal: Terminal): Promise<number> {
   const { follow, from = 1, json, tasks } = options;
-  // Nobody has to decide anything: any planner will do.
-  const nobody = { runtime: { planner: survey } };
   return withJournal(await openJournal(options, 'look'), (journal) =>
-    withRuntime(nobody, journal, terminal, async (runtime) => {
+    withRuntime(DECIDES_NOTHING, journal, terminal, async (runtime) => {
       const run = runtime.run(id);
       const log = new EventLog(id, journal, options, terminal);
       if (!json) await log.begin(from);

@@ -20,6 +20,7 @@ import { commandsFor, pauseLines, type Ways } from './pause-lines.ts';
 import { PlanSeen } from './plan-lines.ts';
 import { planLines, treeLines } from './plan-text.ts';
 import { whenFree } from './project.ts';
+import { survey } from './survey.ts';
 import { codeOfResult, EXIT, type Terminal } from './terminal.ts';
 import { count, dollars, fileText, harmless, shortLine, terminalJson, tokenWords } from './text.ts';
 
@@ -29,6 +30,9 @@ export function limitsOf({ maxSteps, maxCalls, maxCostUsd, timeoutMs }: Options)
     ...(timeoutMs === undefined ? {} : { deadlineAt: Date.now() + timeoutMs }),
   };
 }
+
+/** For commands that ask no planner: any will do. */
+export const DECIDES_NOTHING: ReadyConfig = { runtime: { planner: survey } };
 
 /** Uses a runtime on the journal, and closes it in every case. */
 export async function withRuntime<T>(

@@ -1,5 +1,5 @@
 /** What a run waits for, for a person, and the commands that answer it. */
-import { defined, isJsonObject, type Json, type JsonObject, PilotageError, type TaskPause } from '#core';
+import { asksOpenly, defined, isJsonObject, type Json, type JsonObject, PilotageError, type TaskPause } from '#core';
 import type { PauseNotice } from '#runtime';
 import { missingIn, type RunState } from '#state';
 import { hint, type Options } from './options.ts';
@@ -11,12 +11,6 @@ export function pauseNotices(state: RunState): readonly PauseNotice[] {
   const { run } = state.identity;
   const own = state.pauses.map((pause) => ({ ...pause, run, ...defined({ missing: missingIn(state, pause) }) }));
   return [...own, ...state.tasks.flatMap((task) => task.pauses)];
-}
-
-/** The planner itself asks, and what is said to it is an object, which fits the schema where there is one. */
-export function isOwnQuestion({ reason, schema, wait }: Pick<TaskPause, 'reason' | 'schema' | 'wait'>): boolean {
-  if (wait !== undefined || reason === 'approval_required') return false;
-  return schema !== undefined || reason === 'await_input';
 }
 
 /** What the planner is told. @throws PilotageError `payload_invalid` */
@@ -79,7 +73,7 @@ function onePause(id: string, pause: PauseNotice, isOneOfSeveral: boolean, ways:
     if (canLookUp === true) add(`look up  ${ways.lookUp(which)}`);
     return [{ tone: 'strong', text: title }, ...lines];
   }
-  if (pause.wait !== undefined || (pause.schema !== undefined && isOwnQuestion(pause))) {
+  if (pause.wait !== undefined || (pause.schema !== undefined && asksOpenly(pause))) {
     for (const text of questionTexts(pause, which, ways)) add(text);
     return [{ tone: 'strong', text: questionTitle(id, pause) }, ...lines];
   }
@@ -111,7 +105,7 @@ function questionTitle(id: string, pause: PauseNotice): string {
   const who = subject(id, pause);
   if (pause.reason === 'client_tool') return waitsFor(who, pause);
   const { tool, message } = pause.payload ?? {};
-  if (!isOwnQuestion(pause))
+  if (!asksOpenly(pause))
     return `${who} waits for an answer: ${shortLine(String(tool), 60)} asks: ${harmless(String(message))}`;
   // What a run says itself stands with its last step.
   const asked = wordsOf(pause) ?? (pause.run === id ? undefined : pause.text);
@@ -121,7 +115,7 @@ function questionTitle(id: string, pause: PauseNotice): string {
 /** What there is to know about a question beside its words, and how it is answered. */
 function questionTexts(pause: PauseNotice, which: string | undefined, ways: Ways): string[] {
   const { payload = {}, schema } = pause;
-  const isOwn = isOwnQuestion(pause);
+  const isOwn = asksOpenly(pause);
   const { question: _, message: __, ...rest } = payload;
   const about = isOwn && Object.keys(rest).length > 0 ? rest : payload['payload'];
   const { refused } = payload;

@@ -13,11 +13,10 @@ import {
   sendControl,
 } from '#runtime';
 import { foldEntries, planOf, type RunState } from '#state';
-import { followRun, limitsOf, showPauses, withRuntime } from './follow-run.ts';
+import { DECIDES_NOTHING, followRun, limitsOf, showPauses, withRuntime } from './follow-run.ts';
 import { hint, type Options } from './options.ts';
 import { needsVerdict, pauseNotices } from './pause-lines.ts';
 import { findProject, lookUntil, setUpProject, storedJournal, whenFree, withJournal } from './project.ts';
-import { survey } from './survey.ts';
 import { EXIT, type Terminal, UsageError } from './terminal.ts';
 import { shortLine } from './text.ts';
 
@@ -28,9 +27,7 @@ export async function resumeCommand(id: string, options: Options, terminal: Term
     const state = foldEntries(await whenFree(terminal, () => journal.read(id)));
     if (state.ending?.kind === 'finished') {
       if (isAsking(options)) throw new UsageError('The run has ended: it takes no message and no limit any more.');
-      // Nobody has to decide any more: any planner will do.
-      const nobody = { runtime: { planner: survey } };
-      return withRuntime(nobody, journal, terminal, (runtime) =>
+      return withRuntime(DECIDES_NOTHING, journal, terminal, (runtime) =>
         followRun(runtime.run(id), state.head, { runtime, journal, options, terminal }),
       );
     }

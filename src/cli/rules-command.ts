@@ -4,20 +4,17 @@ import type { Journal } from '#journal';
 import { type Runtime, sendControl } from '#runtime';
 import { foldEntries } from '#state';
 import { ruleText } from './approval-lines.ts';
-import { withRuntime } from './follow-run.ts';
+import { DECIDES_NOTHING, withRuntime } from './follow-run.ts';
 import { hint, type Options } from './options.ts';
 import { openJournal, userName, withJournal } from './project.ts';
-import { survey } from './survey.ts';
 import { EXIT, type Terminal } from './terminal.ts';
 import { shortLine, terminalJson } from './text.ts';
 
 /** @returns the exit code. */
 export async function rulesCommand(act: string, id: string, options: Options, terminal: Terminal): Promise<number> {
-  // Nobody has to decide anything: any planner will do.
-  const nobody = { runtime: { planner: survey } };
   return withJournal(await openJournal(options, act === 'list' ? 'look' : 'write'), async (journal) => {
     if (act === 'revoke' && (await isOfRun(journal, id))) return revokeInRun(journal, id, options, terminal);
-    return withRuntime(nobody, journal, terminal, async (runtime) => {
+    return withRuntime(DECIDES_NOTHING, journal, terminal, async (runtime) => {
       if (act === 'list') return list(runtime, options, terminal);
       await runtime.rules.revoke(id);
       terminal.note(`Revoked: ${shortLine(id, 200)}. Calls like those are asked about again.`);

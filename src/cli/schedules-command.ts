@@ -1,10 +1,9 @@
 /** `pilotage schedules`: lists what starts runs again and again, and puts, pauses, resumes, triggers, shows and deletes one. */
 import { defined } from '#core';
 import type { CatchUp, OverlapMode, Runtime, ScheduleOptions, ScheduleRecord } from '#runtime';
-import { followRun, limitsOf, withRuntime } from './follow-run.ts';
+import { DECIDES_NOTHING, followRun, limitsOf, withRuntime } from './follow-run.ts';
 import type { Options } from './options.ts';
 import { findProject, journalOf, openJournal, setUpProject, withJournal } from './project.ts';
-import { survey } from './survey.ts';
 import { EXIT, type Terminal, UsageError } from './terminal.ts';
 import { shortLine, terminalJson } from './text.ts';
 
@@ -20,10 +19,8 @@ export async function schedulesCommand(said: SchedulesCommand, options: Options,
   if (said.action === 'put') return put(said, options, terminal);
   if (said.action === 'trigger') return trigger(said, options, terminal);
   const looks = said.action === 'list' || said.action === 'show';
-  // Nobody has to start anything: any planner will do.
-  const nobody = { runtime: { planner: survey } };
   return withJournal(await openJournal(options, looks ? 'look' : 'write'), (journal) =>
-    withRuntime(nobody, journal, terminal, async ({ schedules }) => {
+    withRuntime(DECIDES_NOTHING, journal, terminal, async ({ schedules }) => {
       await changeOrShow(schedules, said, options, terminal);
       return EXIT.goal;
     }),

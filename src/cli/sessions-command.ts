@@ -1,11 +1,10 @@
 /** `pilotage sessions`: lists the sessions of a journal, shows, titles and deletes one. */
 import { defined, PilotageError, type Scope } from '#core';
 import type { Runtime } from '#runtime';
-import { withRuntime } from './follow-run.ts';
+import { DECIDES_NOTHING, withRuntime } from './follow-run.ts';
 import type { Options } from './options.ts';
 import { openJournal, userName, withJournal } from './project.ts';
 import { branchRow, sessionRow, turnLines } from './session-lines.ts';
-import { survey } from './survey.ts';
 import { EXIT, type Terminal } from './terminal.ts';
 import { count, harmless, shortLine, terminalJson } from './text.ts';
 
@@ -27,10 +26,8 @@ interface Asked {
 export async function sessionsCommand(said: SessionsCommand, options: Options, terminal: Terminal): Promise<number> {
   const { action, name, title } = said;
   const looks = action === 'list' || action === 'show';
-  // Nobody has to decide anything: any planner will do.
-  const nobody = { runtime: { planner: survey } };
   return withJournal(await openJournal(options, looks ? 'look' : 'write'), (journal) =>
-    withRuntime(nobody, journal, terminal, async (runtime) => {
+    withRuntime(DECIDES_NOTHING, journal, terminal, async (runtime) => {
       const { tenant = 'local', user = userName() } = options;
       const asked: Asked = { runtime, scope: { tenant, user, session: name }, options, terminal };
       if (action === 'list') await list(asked);

@@ -1,5 +1,5 @@
 /** `pilotage waiting`: all that the runs of a journal wait for. */
-import { defined, type PauseReason, WAITS_FOR, type WaitFor } from '#core';
+import { defined, OPERATOR_REASONS, PAUSE_REASONS, type PauseReason, WAITS_FOR, type WaitFor } from '#core';
 import { listWaiting, type Waiting } from '#runtime';
 import { notePage } from './list-command.ts';
 import { wholeNumber } from './option-values.ts';
@@ -30,25 +30,15 @@ function whatOf(text: string | undefined): WaitFor | undefined {
   throw new UsageError(`--for takes ${WAITS_FOR.join(', ')}.`);
 }
 
-const REASONS: Readonly<Record<PauseReason, true>> = {
-  await_input: true,
-  approval_required: true,
-  external_event: true,
-  constraints_conflict: true,
-  in_doubt: true,
-  model_unavailable: true,
-  context_exhausted: true,
-  plan_failed: true,
-  client_tool: true,
-};
+const REASONS: readonly PauseReason[] = [...PAUSE_REASONS, ...OPERATOR_REASONS, 'client_tool'];
 
 function reasonOf(text: string | undefined): PauseReason | undefined {
   if (text === undefined || isReason(text)) return text;
-  throw new UsageError(`--reason takes ${Object.keys(REASONS).join(', ')}.`);
+  throw new UsageError(`--reason takes ${REASONS.join(', ')}.`);
 }
 
 function isReason(text: string): text is PauseReason {
-  return Object.hasOwn(REASONS, text);
+  return REASONS.some((each) => each === text);
 }
 
 function lineOf(row: Waiting): string {

@@ -58,6 +58,18 @@ export const PAUSE_REASONS: readonly AskReason[] = [
   'external_event',
   'constraints_conflict',
 ];
+/** Reasons for which a run pauses by itself. What it records there may hold errors, which are for operators. */
+export type OperatorReason = Exclude<PauseReason, AskReason | 'client_tool'>;
+export const OPERATOR_REASONS: readonly OperatorReason[] = [
+  'in_doubt',
+  'model_unavailable',
+  'context_exhausted',
+  'plan_failed',
+];
+
+export function isForOperators(reason: PauseReason): reason is OperatorReason {
+  return OPERATOR_REASONS.some((each) => each === reason);
+}
 
 /** A way to a branch, of several. A route is open when every branch that it needs has ended with a value and its condition holds. */
 export interface Route {

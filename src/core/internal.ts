@@ -109,8 +109,11 @@ export {
   FINISH_REASONS,
   type Finish,
   type FinishReason,
+  isForOperators,
   isPlan,
   type Join,
+  OPERATOR_REASONS,
+  type OperatorReason,
   PAUSE_REASONS,
   type PauseReason,
   type RequestPause,
@@ -448,6 +451,7 @@ export {
 export { assertStreamName, rowBytes, type StreamRow, type StreamWriter } from './stream.ts';
 export {
   asksForBudget,
+  asksOpenly,
   type BackgroundResult,
   type GroupStatus,
   type GroupView,

@@ -100,6 +100,12 @@ export function asksForBudget({ reason, payload }: Pick<TaskPause, 'reason' | 'p
   return reason === 'constraints_conflict' && typeof payload?.['budget'] === 'string';
 }
 
+/** Whether the planner itself asks for something that is to be filled in: what it is told is an object, which fits the schema where there is one. */
+export function asksOpenly({ reason, schema, wait }: Pick<TaskPause, 'reason' | 'schema' | 'wait'>): boolean {
+  if (wait !== undefined || reason === 'approval_required') return false;
+  return schema !== undefined || reason === 'await_input';
+}
+
 /** What runs tell each other, through the same inbox as controls; nobody else can send these. `id` is unique in its run. */
 export type TaskMessage =
   | { readonly id: string; readonly type: 'TASK_ENDED'; readonly end: TaskEnd }

@@ -1,5 +1,5 @@
 /** Data parts about a run that are not words or calls: its tasks, its plans, its questions that are not about a call, and models and tools that are waited for. */
-import { defined, type EventPayloads, type Json, type RunEvent } from '#core';
+import { defined, type EventPayloads, isForOperators, type Json, type RunEvent } from '#core';
 import type { DataChunk } from './ui-chunks.ts';
 
 type Fields = Record<string, Json>;
@@ -9,14 +9,6 @@ interface Plan {
   data: Fields;
   isTold: boolean;
 }
-
-/** Reasons for which a run pauses by itself. Their payloads may hold what only operators should read. */
-const OF_OPERATORS: ReadonlySet<string> = new Set([
-  'in_doubt',
-  'model_unavailable',
-  'context_exhausted',
-  'plan_failed',
-]);
 
 export class ToldNotes {
   readonly #tell: (chunk: DataChunk) => void;
@@ -60,7 +52,7 @@ export class ToldNotes {
 
   asked({ token, reason, payload, schema, expiresAt }: EventPayloads['pause.requested']): void {
     const { tool, args } = payload ?? {};
-    const shown = OF_OPERATORS.has(reason) ? defined({ tool, args }) : payload;
+    const shown = isForOperators(reason) ? defined({ tool, args }) : payload;
     const data: Fields = { token, reason, status: 'open', ...defined({ payload: shown, schema, expiresAt }) };
     this.#pauses.set(token, data);
     this.#tell({ type: 'data-pause', id: token, data });

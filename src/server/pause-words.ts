@@ -1,10 +1,13 @@
 /** The questions of runs as every protocol puts them to a person: in words, and what is shown beside them. */
 import {
   asksForBudget,
+  asksOpenly,
   defined,
+  isForOperators,
   isJsonObject,
   type Json,
   type JsonObject,
+  type OperatorReason,
   type PauseReason,
   type TaskPause,
 } from '#core';
@@ -15,23 +18,17 @@ type Question = Pick<TaskPause, 'reason' | 'payload' | 'schema' | 'wait' | 'text
 /** Arguments that are longer as JSON are cut off. In characters. */
 const MAX_SHOWN_ARGS = 2_000;
 
-type OfRuntime = Exclude<PauseReason, 'approval_required' | 'await_input' | 'external_event' | 'constraints_conflict'>;
-
-/** What the runtime itself asks, by its reason. What it has recorded there may hold errors, and is for operators. */
-const OF_RUNTIME: Readonly<Record<Exclude<OfRuntime, 'client_tool'>, (call: string) => string>> = {
+/** What the runtime itself asks, by its reason. */
+const OF_RUNTIME: Readonly<Record<OperatorReason, (call: string) => string>> = {
   in_doubt: (call) => `Nobody knows whether the call of ${call} has happened.`,
   model_unavailable: () => 'The run has no model that answers.',
   context_exhausted: () => 'The run has more to send than its models take.',
   plan_failed: () => 'A part of the plan of the run has failed.',
 };
 
-function isOfRuntime(reason: PauseReason): reason is keyof typeof OF_RUNTIME {
-  return Object.hasOwn(OF_RUNTIME, reason);
-}
-
 /** What may be shown of what a pause has recorded: all of a question of an agent, and of the runtime's own only the call that it is about. */
 export function shownOf({ reason, payload = {} }: Question): JsonObject {
-  if (!isOfRuntime(reason)) return payload;
+  if (!isForOperators(reason)) return payload;
   const { tool, args } = payload;
   return defined({ tool, args });
 }
@@ -39,7 +36,7 @@ export function shownOf({ reason, payload = {} }: Question): JsonObject {
 /** The address at which somebody has to log in before the run can go on. */
 export function loginOf({ reason, payload, wait }: Question): string | undefined {
   const url = payload?.['url'];
-  if (isOfRuntime(reason) || reason === 'approval_required' || wait !== undefined) return undefined;
+  if (isForOperators(reason) || reason === 'approval_required' || wait !== undefined) return undefined;
   return typeof url === 'string' ? url : undefined;
 }
 
@@ -54,11 +51,11 @@ export function shownArgsOf({ payload }: Question): JsonObject {
  * @param isUrlBeside true: the address of a login is told beside the words, and is left out of them.
  */
 export function questionOf(pause: Question, isUrlBeside = false): string {
-  const { reason, payload = {}, schema, wait } = pause;
+  const { reason, payload = {}, wait } = pause;
   const { tool, args, budget, limit } = payload;
   const shown = args === undefined ? '' : ` with ${shortJson(args)}`;
   if (asksForBudget(pause)) return `The run has reached its limit of ${String(budget)}, which is ${String(limit)}.`;
-  if (isOfRuntime(reason)) return OF_RUNTIME[reason](`${String(tool)}${shown}`);
+  if (isForOperators(reason)) return OF_RUNTIME[reason](`${String(tool)}${shown}`);
   if (reason === 'client_tool') return `What does ${String(tool)}${shown} come to? It is carried out by you.`;
   const said = saidIn(pause);
   const url = loginOf(pause);
@@ -68,8 +65,7 @@ export function questionOf(pause: Question, isUrlBeside = false): string {
       ? `${tool} needs somebody to log in${place}. ${said}`.trim()
       : `Somebody has to log in${place}. ${said}`.trim();
   }
-  const isOpen =
-    wait !== undefined || reason === 'await_input' || (schema !== undefined && reason !== 'approval_required');
+  const isOpen = wait !== undefined || asksOpenly(pause);
   if (typeof tool === 'string' && !isOpen) return `May ${tool} be called${shown}? ${said}`.trim();
   return said === '' ? waitsFor(reason, payload) : said;
 }

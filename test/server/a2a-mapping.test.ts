@@ -152,6 +152,12 @@ describe.each(BINDINGS)('the mapping of A2A over %s', (binding) => {
       expect(asksOf(task)).toEqual(['INPUT_REQUIRED', expect.stringMatching(words)]);
       expect(stateOf(await sendFor(client, said('approve', { taskId: task.id })))).toBe('COMPLETED');
     }
+    const schema = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] };
+    const form = await served(binding, { planner: script({ ...asks, schema } as Decision) });
+    expect(asksOf(await sendFor(form.client, said('go')))).toEqual([
+      'INPUT_REQUIRED',
+      expect.stringContaining(`Answer with a data part that fits ${JSON.stringify(schema)}`),
+    ]);
     const { opened, open } = gate();
     const tools = [make('hold', () => opened.then(() => 'held'))];
     const held = await served(binding, { planner: script(call('hold'), call('hold')), tools });

@@ -195,6 +195,27 @@ describe('AG-UI approvals: interrupts of a thread', () => {
     expect(textOf(agent)).toBe('done');
   });
 
+  it('of the planner with a schema are forms, and what was filled in is the answer', async () => {
+    const schema = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] };
+    for (const reason of ['external_event', 'constraints_conflict', 'await_input'] as const) {
+      const planner = script(
+        { kind: 'request_pause', reason, payload: { message: 'How many?' }, schema },
+        finish('done'),
+      );
+      const { url } = await agUiServer({ agents: [agentOf({ name: 'asks', planner })] });
+      const agent = client(url);
+      await say(agent, 'go');
+      expect(agent.pendingInterrupts).toMatchObject([{ message: 'How many?', responseSchema: schema }]);
+      const [id = ''] = idsOf(agent);
+      const resume = [yes(id, { n: 'three' })];
+      expect(await eventsOf(url, { threadId: agent.threadId, resume })).toContainEqual(
+        expect.objectContaining({ type: 'RUN_ERROR', code: 'payload_invalid' }),
+      );
+      await agent.runAgent({ resume: [yes(id, { n: 3 })] });
+      expect(textOf(agent)).toBe('done');
+    }
+  });
+
   it('hold for questions to come where the answer says so (remember)', async () => {
     let paid = 0;
     const pay = make('pay', () => `paid ${++paid}`, { needsApproval: true, effect: 'once' });

@@ -6,21 +6,13 @@ import { memoryJournal } from '#journal';
 import { agent, agentTool, clientTool } from '#pilotage';
 import { createRuntime } from '#runtime';
 import { asAgent } from '#server/ai-sdk';
-import { Effects, scenarioAgent } from '../../examples/scenario-agent.ts';
 import { call, finish, named, parallel, script } from '../kit/decisions.ts';
+import { scenario } from '../kit/sdk-agent.ts';
 import { ANY, make } from '../kit/tools.ts';
 
 type Sdk = ReturnType<typeof asAgent>;
 type Generated = Awaited<ReturnType<Sdk['generate']>>;
 type Output = { type: 'text'; value: string } | { type: 'error-text'; value: string };
-
-function scenario() {
-  const effects = new Effects();
-  const made = scenarioAgent(effects);
-  const runtime = createRuntime({ agents: [made], journal: memoryJournal() });
-  onTestFinished(() => runtime.close());
-  return { effects, runtime, agent: asAgent(runtime, { agent: made }) };
-}
 
 /** A conversation, as a program keeps it. */
 class Talk {

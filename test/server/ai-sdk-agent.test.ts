@@ -7,16 +7,8 @@ import { react } from '#planners/react';
 import { createRuntime } from '#runtime';
 import { asAgent } from '#server/ai-sdk';
 import { scriptedModel } from '#testing';
-import { Effects, scenarioAgent } from '../../examples/scenario-agent.ts';
+import { scenario } from '../kit/sdk-agent.ts';
 import { make } from '../kit/tools.ts';
-
-function scenario() {
-  const effects = new Effects();
-  const made = scenarioAgent(effects);
-  const runtime = createRuntime({ agents: [made], journal: memoryJournal() });
-  onTestFinished(() => runtime.close());
-  return { effects, runtime, agent: asAgent(runtime, { agent: made }) };
-}
 
 async function lastOf(stream: ReadableStream<unknown>, message?: UIMessage): Promise<UIMessage> {
   let last: UIMessage | undefined;

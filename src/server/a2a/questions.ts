@@ -1,5 +1,5 @@
 /** The questions of a task, in words and as data, and how a message answers them. */
-import { asksForBudget, defined, isJsonObject, type Json, type JsonObject, type TaskPause } from '#core';
+import { asksForBudget, asksOpenly, defined, isJsonObject, type Json, type JsonObject, type TaskPause } from '#core';
 import type { PauseAnswer } from '#runtime';
 import { loginOf, questionOf, shownOf } from '../pause-words.ts';
 import type { A2aMessage } from './wire.ts';
@@ -24,11 +24,10 @@ function howOf(pause: TaskPause): string {
   const { reason, payload = {}, schema, wait } = pause;
   if (asksForBudget(pause)) return 'The task goes on when whoever runs the agent has raised it.';
   if (reason === 'client_tool') return 'Answer with a data part {"value": …}: what it gave.';
-  if (wait !== undefined)
+  if (wait !== undefined || asksOpenly(pause))
     return schema === undefined ? 'Answer with words.' : `Answer with a data part that fits ${JSON.stringify(schema)}.`;
   if (reason === 'in_doubt') return 'Answer with a data part {"happened": true, "value": …} or {"happened": false}.';
   if (loginOf(pause) !== undefined) return 'Answer "approve" when that is done.';
-  if (reason === 'await_input') return 'Answer with words.';
   const more = payload['tool'] === undefined ? '' : ', which may have other "args"';
   return `Answer "approve" or "reject", or with a data part {"approved": true}${more}.`;
 }

@@ -1,6 +1,7 @@
 /** Pauses as interrupts of AG-UI, and a client's answers to them. */
 import {
   asksForBudget,
+  asksOpenly,
   type EventPayloads,
   isJsonObject,
   type Json,
@@ -78,10 +79,10 @@ function schemaFor(pause: TaskPause): JsonObject {
 }
 
 /** Which kind of answer the pause takes. */
-function kindOf({ reason, wait }: Pick<TaskPause, 'reason' | 'wait'>): PauseAnswer['kind'] {
-  if (wait !== undefined) return 'answer';
-  if (reason === 'in_doubt') return 'settle';
-  return reason === 'await_input' || reason === 'plan_failed' ? 'payload' : 'approve';
+function kindOf(pause: Pick<TaskPause, 'reason' | 'schema' | 'wait'>): PauseAnswer['kind'] {
+  if (pause.wait !== undefined) return 'answer';
+  if (pause.reason === 'in_doubt') return 'settle';
+  return asksOpenly(pause) || pause.reason === 'plan_failed' ? 'payload' : 'approve';
 }
 
 /**

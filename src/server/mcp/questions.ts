@@ -1,6 +1,7 @@
 /** The questions of a run as elicitations of MCP, and the meaning of a client's answers. */
 import {
   asksForBudget,
+  asksOpenly,
   defined,
   isJsonObject,
   type Json,
@@ -44,12 +45,6 @@ export function elicitationOf(pause: PauseNotice, askable: Askable): JsonObject 
 /** The address of a login. A question that is to be filled in is a form, whose words name it. */
 function urlOf(pause: AskedPause): string | undefined {
   return pause.reason === 'external_event' && pause.schema === undefined ? loginOf(pause) : undefined;
-}
-
-/** The planner itself asks for something that is to be filled in. */
-function asksOpenly({ reason, schema, wait }: AskedPause): boolean {
-  if (wait !== undefined || reason === 'approval_required') return false;
-  return schema !== undefined || reason === 'await_input';
 }
 
 type Flat = string | number | boolean;
