@@ -30,7 +30,7 @@ function whatOf(text: string | undefined): WaitFor | undefined {
   throw new UsageError(`--for takes ${WAITS_FOR.join(', ')}.`);
 }
 
-const REASONS: readonly PauseReason[] = [...PAUSE_REASONS, ...OPERATOR_REASONS, 'client_tool'];
+const REASONS: readonly string[] = [...PAUSE_REASONS, ...OPERATOR_REASONS, 'client_tool'];
 
 function reasonOf(text: string | undefined): PauseReason | undefined {
   if (text === undefined || isReason(text)) return text;
@@ -38,7 +38,7 @@ function reasonOf(text: string | undefined): PauseReason | undefined {
 }
 
 function isReason(text: string): text is PauseReason {
-  return REASONS.some((each) => each === text);
+  return REASONS.includes(text);
 }
 
 function lineOf(row: Waiting): string {

@@ -60,15 +60,16 @@ export const PAUSE_REASONS: readonly AskReason[] = [
 ];
 /** Reasons for which a run pauses by itself. What it records there may hold errors, which are for operators. */
 export type OperatorReason = Exclude<PauseReason, AskReason | 'client_tool'>;
-export const OPERATOR_REASONS: readonly OperatorReason[] = [
-  'in_doubt',
-  'model_unavailable',
-  'context_exhausted',
-  'plan_failed',
-];
+const OF_OPERATORS: Readonly<Record<OperatorReason, true>> = {
+  in_doubt: true,
+  model_unavailable: true,
+  context_exhausted: true,
+  plan_failed: true,
+};
+export const OPERATOR_REASONS: readonly string[] = Object.keys(OF_OPERATORS);
 
 export function isForOperators(reason: PauseReason): reason is OperatorReason {
-  return OPERATOR_REASONS.some((each) => each === reason);
+  return Object.hasOwn(OF_OPERATORS, reason);
 }
 
 /** A way to a branch, of several. A route is open when every branch that it needs has ended with a value and its condition holds. */
