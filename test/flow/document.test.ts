@@ -696,7 +696,9 @@ const changedDocument: fc.Arbitrary<JsonObject> = fc
   .record({ base: fc.constantFrom(...BASES), changes: fc.array(change, { minLength: 1, maxLength: 3 }) })
   .map(({ base, changes }) => {
     const document = structuredClone(base) as Keyed;
-    for (const { at, how, value, key } of changes) {
+    for (const { at, how, value: drawn, key } of changes) {
+      // A constant is one object for all draws: as a copy it cannot come to lie within itself.
+      const value = structuredClone(drawn);
       const places = placesIn(document).slice(1);
       const place = places[at % Math.max(places.length, 1)];
       if (place === undefined) continue;
