@@ -8,7 +8,7 @@ import type { RunDriver } from '../loop/driver.ts';
 import { TRY_AGAIN_MS } from '../loop/let-go.ts';
 import type { Advanced, Driver } from './driver-port.ts';
 import { isDeadOwner } from './leases.ts';
-import type { QueuedRun } from './slots.ts';
+import type { QueuedRun } from './run-queue.ts';
 
 /** After so long nothing more begins in a slice. */
 const SLICE_MS = 5_000;

@@ -31,9 +31,10 @@ import { ParkedRuns } from './parked-runs.ts';
 import { Passing } from './passing.ts';
 import { PickUp, Refusals } from './pick-up.ts';
 import { Postponed } from './postponed.ts';
+import type { QueuedRun } from './run-queue.ts';
 import { SentControls } from './sent-controls.ts';
 import { type AdvanceDueOptions, type AdvancedRun, type AdvancedRuns, type AdvanceOptions, Slices } from './slices.ts';
-import { type QueuedRun, type Slot, Slots } from './slots.ts';
+import { type Slot, Slots } from './slots.ts';
 import { TurnsToCome } from './turns-to-come.ts';
 import { Waking } from './waking.ts';
 
@@ -155,11 +156,11 @@ export class Fleet {
       ...{ clock, journal, states, owner: this.#owner, works: () => this.#stopWork !== undefined },
       live: () => this.#live.values(),
       isMoving: () => this.#wakes.underWay + this.#claims > 0,
-      isQueued: (run) => this.#slots.isWaiting(run),
+      isQueued: (run) => this.#slots.queue.isWaiting(run),
       drive: (run) => this.claimAndDrive(run, false),
       wakeTasks: (run) => this.#wakes.wakeTasks(run),
       forget: (run) => {
-        this.#slots.forget(run);
+        this.#slots.queue.forget(run);
         for (const alarms of [this.#alarms, this.#parkedHere]) alarms.clear(run);
         this.#later.forget(run);
       },
@@ -275,7 +276,7 @@ export class Fleet {
     this.#toCome.stop();
     this.#alarms.stop();
     this.#parkedHere.stop();
-    this.#slots.clear();
+    this.#slots.queue.clear();
     for (const { driver } of this.#live.values()) driver.leave();
     this.hurry(graceMs);
     while (!this.#slots.isEmpty) await new Promise<void>((resolve) => this.#slots.onRoom(resolve));
@@ -323,14 +324,14 @@ export class Fleet {
   }
 
   #queue(waiting: QueuedRun): void {
-    this.#slots.enqueue(waiting);
+    this.#slots.queue.enqueue(waiting);
     this.#startWaiting();
   }
 
   #startWaiting(): void {
     this.#loans.settle();
     for (;;) {
-      const next = !this.#closing ? this.#slots.next((waiting) => this.#placeFor(waiting)) : undefined;
+      const next = this.#closing ? undefined : (this.#slots.next() ?? this.#loans.next());
       if (next === undefined) return;
       const { waiting } = next;
       const { run, acceptChanges } = waiting;
@@ -344,11 +345,6 @@ export class Fleet {
         this.#slices.changed();
       });
     }
-  }
-
-  #placeFor({ run, tenant }: QueuedRun): Place | undefined {
-    const slot = this.#slots.take(tenant);
-    return slot === undefined ? this.#loans.lend(run) : { slot };
   }
 
   /** A run that was to be driven here, and could not be claimed, is asked for again; its readers are told when that lasts. */
@@ -563,7 +559,7 @@ export class Fleet {
     // The run was parked just when a signal came, which only this process may know of.
     const priority = Number.POSITIVE_INFINITY;
     if (this.#advances !== undefined && exit.kind !== 'broken') this.#advances.over(run);
-    else if (exit.kind === 'parked' && driver.hasNews) this.#slots.enqueue({ run, tenant, priority });
+    else if (exit.kind === 'parked' && driver.hasNews) this.#slots.queue.enqueue({ run, tenant, priority });
     else if (exit.kind === 'parked' && exit.wakeAt !== undefined && !this.#closing && !isOfSlice) {
       this.#parkedHere.set(run, exit.wakeAt, exit.isPaused !== true);
     } else if (exit.kind === 'broken' && !this.#closing) this.#broke(run, exit.error);

@@ -7,8 +7,8 @@
  * L3 A run without a slot that has stopped waiting counts again, before any other run gets a slot.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { spawnerOf } from '#core';
 import type { OpenStep, RunState } from '#state';
+import type { QueuedRun } from './run-queue.ts';
 import type { Slot, Slots } from './slots.ts';
 
 /** A run that is driven here. */
@@ -68,18 +68,18 @@ export class Loans {
     }
   }
 
-  /** The slot of a run that waits for this run, or for one above it. */
-  lend(run: string): { readonly slot: Slot; readonly lender: SlotHolder } | undefined {
-    if (this.#waits.size === 0) return undefined;
-    for (let id: string | undefined = run; id !== undefined; id = spawnerOf(id)) {
-      for (const wait of this.#waits.get(id) ?? []) {
-        const { by: lender } = wait;
-        const { slot } = lender;
-        if (slot === undefined || !stands(wait)) continue;
-        lender.slot = undefined;
-        this.#without.add(lender);
-        return { slot, lender };
-      }
+  /** The first run that waits for a slot while another run waits for it, or for one above it: with that one's slot. */
+  next(): { readonly waiting: QueuedRun; readonly slot: Slot; readonly lender: SlotHolder } | undefined {
+    const { queue } = this.#slots;
+    for (const [run, waits] of this.#waits) {
+      const lender = lenderOf(waits);
+      const slot = lender?.slot;
+      const waiting = slot === undefined ? undefined : queue.firstBelow(run);
+      if (lender === undefined || slot === undefined || waiting === undefined) continue;
+      queue.forget(waiting.run);
+      lender.slot = undefined;
+      this.#without.add(lender);
+      return { waiting, slot, lender };
     }
     return undefined;
   }
@@ -117,6 +117,12 @@ export class Loans {
 
 function stepOf({ driver: { state } }: SlotHolder): OpenStep | number {
   return state.open ?? state.steps.length;
+}
+
+/** Among those that wait for a run, the first one whose slot may be lent. */
+function lenderOf(waits: ReadonlySet<Wait>): SlotHolder | undefined {
+  for (const wait of waits) if (wait.by.slot !== undefined && stands(wait)) return wait.by;
+  return undefined;
 }
 
 function stands({ by, during }: Wait): boolean {

@@ -2,8 +2,8 @@
 import { type Control, PilotageError } from '#core';
 import type { RunRecord } from '#journal';
 import type { DriverDeps } from '../loop/driver-deps.ts';
+import type { QueuedRun } from './run-queue.ts';
 import { isForOthers, sendControl } from './send-control.ts';
-import type { QueuedRun } from './slots.ts';
 
 interface SentPorts {
   /** Has a run look for news that is driven here. False: it is not. */

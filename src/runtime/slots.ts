@@ -1,7 +1,6 @@
-/**
- * How many runs this process drives at once, in all and of one tenant, and which of those that it is to drive come next:
- * by priority, then by age.
- */
+/** How many runs this process drives at once, in all and of one tenant, and which of those that wait for a slot has the next one. */
+import { type QueuedRun, RunQueue } from './run-queue.ts';
+
 export interface SlotLimits {
   readonly runs: number;
   readonly perTenant: number;
@@ -13,20 +12,11 @@ export interface Slot {
   readonly tenant: string;
 }
 
-export interface QueuedRun {
-  readonly run: string;
-  readonly tenant: string;
-  readonly priority: number;
-  /** Drive it also when the code has changed since it started. Default false. */
-  readonly acceptChanges?: boolean;
-  /** How often in a row it could not be claimed. Default 0. */
-  readonly tries?: number;
-}
-
 export class Slots {
+  /** Runs that wait for one. */
+  readonly queue: RunQueue = new RunQueue();
   readonly #limits: SlotLimits;
   readonly #byTenant = new Map<string, number>();
-  readonly #waiting: QueuedRun[] = [];
   #taken = 0;
   #onRoom: (() => void)[] = [];
 
@@ -109,6 +99,7 @@ export class Slots {
     const count = this.#byTenant.get(tenant) ?? 0;
     if (count <= 1) this.#byTenant.delete(tenant);
     else this.#byTenant.set(tenant, count - 1);
+    this.queue.readmit(tenant);
     this.freeAny();
   }
 
@@ -127,44 +118,19 @@ export class Slots {
     return true;
   }
 
-  /** A run that waits already keeps its place, unless its priority is another one now. */
-  enqueue(waiting: QueuedRun): void {
-    const index = this.#waiting.findIndex(({ run }) => run === waiting.run);
-    const known = this.#waiting[index];
-    const acceptChanges = known?.acceptChanges === true || waiting.acceptChanges === true;
-    const wanted = { ...waiting, acceptChanges };
-    if (known?.priority === waiting.priority) {
-      this.#waiting[index] = wanted;
-      return;
-    }
-    if (known !== undefined) this.#waiting.splice(index, 1);
-    const after = this.#waiting.findIndex(({ priority }) => priority < waiting.priority);
-    this.#waiting.splice(after === -1 ? this.#waiting.length : after, 0, wanted);
-  }
-
-  /** The first run that `slotFor` has a slot for, and what that gave. */
-  next<T>(slotFor: (waiting: QueuedRun) => T | undefined): (T & { readonly waiting: QueuedRun }) | undefined {
-    for (const [index, waiting] of this.#waiting.entries()) {
-      const given = slotFor(waiting);
-      if (given === undefined) continue;
-      this.#waiting.splice(index, 1);
-      return { ...given, waiting };
+  /** The first run of the queue whose tenant may have one more, with the slot that it has now. */
+  next(): { readonly waiting: QueuedRun; readonly slot: Slot } | undefined {
+    while (this.hasRoom) {
+      const waiting = this.queue.first();
+      if (waiting === undefined) return undefined;
+      const slot = this.take(waiting.tenant);
+      if (slot === undefined) {
+        this.queue.setFirstAside();
+        continue;
+      }
+      this.queue.forget(waiting.run);
+      return { waiting, slot };
     }
     return undefined;
-  }
-
-  isWaiting(run: string): boolean {
-    return this.#waiting.some((waiting) => waiting.run === run);
-  }
-
-  /** The run waits no more. */
-  forget(run: string): void {
-    const index = this.#waiting.findIndex((waiting) => waiting.run === run);
-    if (index !== -1) this.#waiting.splice(index, 1);
-  }
-
-  /** Nobody waits any more. */
-  clear(): void {
-    this.#waiting.length = 0;
   }
 }

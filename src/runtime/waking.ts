@@ -10,8 +10,8 @@ import type { Alarms } from './alarms.ts';
 import { isDeadOwner } from './leases.ts';
 import type { Refusals } from './pick-up.ts';
 import type { Postponed } from './postponed.ts';
+import type { QueuedRun } from './run-queue.ts';
 import type { Cover } from './slices.ts';
-import type { QueuedRun } from './slots.ts';
 
 const UNDER_WAY: readonly RunStatus[] = ['pending', 'running', 'waiting', 'paused'];
 const PAGE = 200;

@@ -1,13 +1,15 @@
 /** Which runs a runtime drives, and when: ids that exist, slots, and due runs that a worker takes. */
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { local } from '#core';
 import { type Journal, memoryJournal } from '#journal';
+import type { Run } from '#runtime';
 import { VirtualClock } from '#testing';
 import { call, finish, pause, script, watched } from '../kit/decisions.ts';
 import { changed, cutJournal } from '../kit/journals.ts';
 import { startedEntry } from '../kit/run-record.ts';
 import { echo, holding, make } from '../kit/tools.ts';
-import { advanceUntil, quiet, turn, until } from '../kit/waiting.ts';
+import { advanceUntil, type Gate, gate, quiet, turn, until } from '../kit/waiting.ts';
 import { start, world } from '../kit/world.ts';
 
 const identity = local('ana', { run: 'r' });
@@ -118,8 +120,10 @@ describe('slots', () => {
       ['high', 9],
       ['b', 0],
     ] as const) {
-      runs.push(await start(made, { query, priority }));
+      runs.push(await start(made, { query, priority, identity: local('ana', { run: query }) }));
     }
+    // One that is asked for again keeps its place.
+    await start(made, { query: 'a', priority: 0, identity: local('ana', { run: 'a' }) });
     order.length = 0;
     release();
     await Promise.all(runs.map((run) => run.result()));
@@ -132,6 +136,55 @@ describe('slots', () => {
         expect.objectContaining({ code: 'invalid_config' }),
       );
     }
+  });
+
+  it('property: go to waiting runs in the order of a plain list, each to the first whose tenant may have one more', async () => {
+    const step = fc.oneof(
+      fc.record({ tenant: fc.constantFrom('a', 'b', 'c'), priority: fc.integer({ min: -1, max: 1 }) }),
+      fc.record({ ends: fc.nat() }),
+    );
+    const limits = fc.record({ maxLiveRuns: fc.integer({ min: 1, max: 4 }), maxLiveRunsPerTenant: fc.nat({ max: 2 }) });
+    await fc.assert(
+      fc.asyncProperty(limits, fc.array(step, { maxLength: 30 }), async (given, steps) => {
+        const most = { ...given, maxLiveRunsPerTenant: Math.min(1 + given.maxLiveRunsPerTenant, given.maxLiveRuns) };
+        const begun: string[] = [];
+        const gates = new Map<string, Gate>();
+        const hold = make('hold', (_, { identity: { run } }) => {
+          const held = gate();
+          begun.push(run);
+          gates.set(run, held);
+          return held.opened;
+        });
+        const made = world({ planner: script(call('hold')), tools: [hold], ...most });
+        const plain = plainList(most);
+        const runs: Run[] = [];
+        for (const [index, each] of steps.entries()) {
+          if ('tenant' in each) {
+            const run = `r${index}`;
+            const { tenant, priority } = each;
+            runs.push(await start(made, { identity: { ...local('ana', { run }), tenant }, priority }));
+            plain.add({ run, tenant, priority });
+          } else {
+            const ending = plain.live[each.ends % Math.max(1, plain.live.length)];
+            if (ending === undefined) continue;
+            gates.get(ending.run)?.open();
+            plain.end(ending.run);
+          }
+          await until(() => begun.length >= plain.begun.length);
+          expect(begun).toEqual(plain.begun);
+        }
+        while (plain.live[0] !== undefined) {
+          const { run } = plain.live[0];
+          await until(() => gates.has(run));
+          gates.get(run)?.open();
+          plain.end(run);
+        }
+        await Promise.all(runs.map((run) => run.result()));
+        expect(begun).toEqual(plain.begun);
+        await made.runtime.close();
+      }),
+      { numRuns: 60 },
+    );
   });
 
   it.each([0.5, 1_001, Number.NaN])('refuses the priority %s', async (priority) => {
@@ -211,3 +264,42 @@ describe('work', () => {
     await made.runtime.close();
   });
 });
+
+interface Waiting {
+  readonly run: string;
+  readonly tenant: string;
+  readonly priority: number;
+}
+
+/** What the slots are to do, by a list that is looked through from its beginning each time. */
+function plainList(most: { readonly maxLiveRuns: number; readonly maxLiveRunsPerTenant: number }) {
+  const waiting: Waiting[] = [];
+  const live: Waiting[] = [];
+  const begun: string[] = [];
+  const hasRoom = ({ tenant }: Waiting): boolean =>
+    live.length < most.maxLiveRuns && live.filter((each) => each.tenant === tenant).length < most.maxLiveRunsPerTenant;
+  const fill = (): void => {
+    for (let next = waiting.findIndex(hasRoom); next !== -1; next = waiting.findIndex(hasRoom)) {
+      const [run] = waiting.splice(next, 1);
+      if (run === undefined) return;
+      live.push(run);
+      begun.push(run.run);
+    }
+  };
+  return {
+    live,
+    begun,
+    add(run: Waiting): void {
+      const after = waiting.findIndex(({ priority }) => priority < run.priority);
+      waiting.splice(after === -1 ? waiting.length : after, 0, run);
+      fill();
+    },
+    end(run: string): void {
+      live.splice(
+        live.findIndex((each) => each.run === run),
+        1,
+      );
+      fill();
+    },
+  };
+}

@@ -1,6 +1,6 @@
 /** Code of a run that waits for other runs: its slot is lent to what it waits for, so that nobody starves. On SQLite. */
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { local, type PlannerFunction } from '#core';
+import { type Decision, local, type PlannerFunction } from '#core';
 import { sqliteJournal } from '#journal/sqlite';
 import { createRuntime, type Run, type Runtime } from '#runtime';
 import type { AnyTool } from '#tools';
@@ -131,6 +131,34 @@ describe('a tool that waits for a run of the same runtime', () => {
       maxLiveRuns: 1,
     });
     expect(await payloadOf(await runtime.start('outer'))).toBe('helped');
+  });
+
+  it('lends it to the task that it waits for, and not to another one that has waited longer', async () => {
+    const done: string[] = [];
+    const spawn = (query: string): Decision => ({
+      kind: 'spawn_task',
+      task: 'background',
+      spec: { description: query, query },
+    });
+    const outer = script(spawn('other'), spawn('wanted'), call('ask'));
+    const runtime = runtimeOf({
+      planners: { all: (run, signal) => (run.query === 'outer' ? outer : thenTell(call('work')))(run, signal) },
+      tools: [
+        make('ask', async (_, { identity }) => {
+          const { status } = await runtime.run(`${identity.run}.1.0`).result();
+          done.push('asked');
+          return status;
+        }),
+        make('work', (_, { identity }) => {
+          done.push(identity.run);
+          return null;
+        }),
+      ],
+      maxLiveRuns: 1,
+    });
+    const { id } = await runtime.start('outer');
+    await until(() => done.length === 3);
+    expect(done).toEqual([`${id}.1.0`, 'asked', `${id}.0.0`]);
   });
 
   it('lends it to a run whose events it reads, and to one that it did not start', async () => {
