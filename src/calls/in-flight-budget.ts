@@ -3,7 +3,7 @@
  * limit when one is used up, or the next call does not fit what is left.
  */
 
-import { type BudgetAxis, DEFAULT_STEP_LIMIT, type JsonObject, type Limits, type Paused, usdOf } from '#core';
+import { type BudgetAxis, DEFAULT_STEP_LIMIT, defined, type JsonObject, type Limits, type Paused, usdOf } from '#core';
 import { type Amounts, leftOn, moneyFor, type OpenStep, type RunState, stepsCounted } from '#state';
 import type { Landing } from '../tasks/spawn.ts';
 
@@ -160,7 +160,8 @@ function isUncounted({ calls, waits }: OpenStep, call: number): boolean {
 /** A call that does not fit. Money is in millionths of a dollar. */
 export interface Lacking {
   readonly axis: Exclude<BudgetAxis, 'deadline'>;
-  readonly tool: string;
+  /** Absent: it is the next request of the planner that does not fit. */
+  readonly tool?: string;
   /** What it takes on that axis. */
   readonly needs: number;
   /** What is left for it, beside calls under way and tasks. */
@@ -195,7 +196,7 @@ export function askForRaise(state: RunState, axis: BudgetAxis, token: string, la
 /** `raise`: the least limit with which the call is made. */
 function told({ axis, tool, needs, left }: Lacking, limit: number): JsonObject {
   const raise = { [LIMIT_OF[axis]]: shown(axis, limit - left + needs) };
-  return { tool, needs: shown(axis, needs), left: shown(axis, left), raise };
+  return { ...defined({ tool }), needs: shown(axis, needs), left: shown(axis, left), raise };
 }
 
 /** Money in dollars, as people write it. */

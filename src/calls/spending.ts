@@ -14,7 +14,7 @@ import {
   type Usage,
   usedMicroUsd,
 } from '#core';
-import { estimateTokens, type ReadyModel, readyModel } from '#model';
+import { estimateTokens, type ReadyModel, readyModel, replyRoom } from '#model';
 import type { RunState } from '#state';
 import type { GivenModel, Spent } from '#tools';
 import type { InFlightBudget } from './in-flight-budget.ts';
@@ -117,12 +117,10 @@ export class ToolSpending {
     }
     const input = estimateTokens(options);
     const { input: inputPrice = 0, output: outputPrice = 0 } = ready.prices ?? {};
-    const byTokens = tokens === undefined ? Number.POSITIVE_INFINITY : Math.floor(tokens - input);
-    if (byTokens < 1) return { lacks: 'tokens' };
-    const rest = money === undefined ? Number.POSITIVE_INFINITY : money - input * inputPrice;
-    const byMoney = outputPrice === 0 ? Number.POSITIVE_INFINITY : Math.floor(rest / outputPrice);
-    if (byMoney < 1 || rest < 0) return { lacks: 'cost' };
-    const output = Math.min(byTokens, byMoney, options.maxOutputTokens ?? Number.POSITIVE_INFINITY);
+    const room = replyRoom({ tokens, costMicroUsd: money }, input, ready.prices);
+    if (room.tokens < 1) return { lacks: 'tokens' };
+    if (room.costMicroUsd < 1) return { lacks: 'cost' };
+    const output = Math.min(room.tokens, room.costMicroUsd, options.maxOutputTokens ?? Number.POSITIVE_INFINITY);
     const most = Number.isFinite(output) ? output : 0;
     return {
       by,

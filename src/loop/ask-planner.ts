@@ -36,12 +36,13 @@ import {
 } from '#core';
 import { storeIfLarge } from '#journal';
 import { compileSchema } from '#schema';
-import { failedPlan, nextStep, type RunState, viewOf } from '#state';
+import { failedPlan, leftOn, nextStep, type RunState, viewOf } from '#state';
 import type { Settled } from '../calls/attempt.ts';
 import { errorData } from '../calls/outcome.ts';
 import {
   type Ask,
   atOnceFor,
+  type MoveNeeds,
   type Mutable,
   offeredIn,
   partialIn,
@@ -161,7 +162,7 @@ function answerOf(
   if (settled.kind === 'abandoned' || settled.kind === 'timeout') return undefined;
   if (settled.kind === 'thrown') {
     const ended = failedBy(settled.error, step, ask);
-    return ended[0]?.kind === 'failed' ? [...brokenOff(said, step, startedAt, FAILED), ...ended] : ended;
+    return ended?.[0]?.kind === 'failed' ? [...brokenOff(said, step, startedAt, FAILED), ...ended] : ended;
   }
   const made = settled.value;
   if (Growing.is(made)) return [startGrowth(made, step, startedAt, ask, said)];
@@ -338,7 +339,7 @@ function rejected(moved: Moved, decision: Decision | undefined, error: PilotageE
 }
 
 /** A planner whose models are away has not failed. */
-function failedBy(thrown: unknown, step: number, ask: Ask): readonly EntryBody[] {
+function failedBy(thrown: unknown, step: number, ask: Ask): Made {
   const { code, message, data, isOurs, isModelAway } = Thrown.of(thrown);
   if (isModelAway) {
     return modelAway(
@@ -348,10 +349,32 @@ function failedBy(thrown: unknown, step: number, ask: Ask): readonly EntryBody[]
     );
   }
   if (isOurs && code === 'model_refused') return refusedEnding(message, data ?? {}, step, ask);
+  if (isOurs && code === 'budget_exceeded') {
+    const needs = needsIn(data ?? {}, step, ask);
+    if (needs !== undefined) return withoutRoom(needs, { code, message }, data?.['usage'], ask);
+  }
   if (!isOurs || code !== 'model_unavailable') return [plannerEnded(thrown, step, ask)];
   const given = data?.['usage'];
   const error = { code, message, ...(data === undefined ? {} : { data }) };
   return modelAway(ask, error, given === undefined ? {} : { usage: readUsage(given).usage });
+}
+
+/** How much a request takes that has no room in the budget, behind what tries before it have used; `undefined`: no limit of the run says so. */
+function needsIn({ axis, needs, usage = {} }: JsonObject, step: number, { state }: Ask): MoveNeeds | undefined {
+  if ((axis !== 'tokens' && axis !== 'cost') || typeof needs !== 'number') return undefined;
+  const left = leftOn(state, axis === 'tokens' ? 'tokens' : 'costMicroUsd');
+  const { inputTokens = 0, outputTokens = 0, costMicroUsd = 0 } = readUsage(usage).usage;
+  const used = axis === 'tokens' ? inputTokens + outputTokens : costMicroUsd;
+  return left === undefined || left - used >= needs ? undefined : { step, axis, amount: needs };
+}
+
+/** What becomes of the run is decided at the boundary: a limit may be raised, its reserve taken. What earlier tries have used counts. */
+function withoutRoom(needs: MoveNeeds, fault: ErrorData, usage: unknown, ask: Ask): Made {
+  ask.lacks(needs);
+  if (usage === undefined) return undefined;
+  const { step } = needs;
+  const { decision } = FAILED;
+  return [{ kind: 'moved', step, startedAt: ask.deps.clock.now(), decision, fault, usage: readUsage(usage).usage }];
 }
 
 /** Nor has a planner failed whose model refuses: that is how the run ends. */

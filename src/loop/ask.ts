@@ -53,6 +53,16 @@ export interface Ask {
   readonly isEnding: () => boolean;
   /** Told when the move is a plan that the planner goes on with. */
   readonly grows: (growth: PlanGrowth) => void;
+  /** Told when the budget has no room for the request of the move. */
+  readonly lacks: (needs: MoveNeeds) => void;
+}
+
+/** The least that the next move takes on a limited axis, as the planner's model layer reckons. */
+export interface MoveNeeds {
+  readonly step: number;
+  readonly axis: 'tokens' | 'cost';
+  /** Tokens, or millionths of a dollar. */
+  readonly amount: number;
 }
 
 /** What a streaming planner has said of the move that it is at. */

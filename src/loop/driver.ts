@@ -107,6 +107,7 @@ export class RunDriver {
       remembers: planner.remembers !== undefined,
       // The store counts the wait: its clock may be another one.
       ...(claim.startsInMs === undefined ? {} : { startsAt: timeAfter(clock.now(), claim.startsInMs) }),
+      moveNeeds: () => this.#moves.needs,
       isInFlight: (call) => this.#calls.isInFlight(call),
       mayLand: (call) => this.#calls.mayLand(call),
       isDismissed: (task) => this.#dismissed.has(task),

@@ -3,7 +3,7 @@ import { type EntryBody, LazySignal, type SpokenDelta, type TurnStarted } from '
 import { nextStep, type OpenStep, type RunState } from '#state';
 import type { AuthorisedTools } from '#tools';
 import { Attempt } from '../calls/attempt.ts';
-import type { Ask, PlanGrowth } from './ask.ts';
+import type { Ask, MoveNeeds, PlanGrowth } from './ask.ts';
 import { askPlanner } from './ask-planner.ts';
 import type { DriverDeps } from './driver-deps.ts';
 import { earlierTurns, hasEarlierTurns } from './earlier-turns.ts';
@@ -31,6 +31,7 @@ export class Moves {
   readonly #signal = new LazySignal();
   /** The planner, while it goes on with the plan of the open step. */
   #growth: PlanGrowth | undefined;
+  #needs: MoveNeeds | undefined;
   readonly #grows = (growth: PlanGrowth): void => {
     this.#growth = growth;
     growth.onMore = this.#ports.onMore;
@@ -39,6 +40,11 @@ export class Moves {
   constructor(ports: MovePorts) {
     this.#ports = ports;
     this.#attempt = new Attempt(ports.deps.clock, () => {});
+  }
+
+  /** What the next move takes, when it was found to have no room. */
+  get needs(): MoveNeeds | undefined {
+    return this.#needs?.step === nextStep(this.#ports.state) ? this.#needs : undefined;
   }
 
   /** The planner goes on with a plan that is being carried out. */
@@ -116,6 +122,9 @@ export class Moves {
       tell,
       isEnding,
       grows: this.#grows,
+      lacks: (needs) => {
+        this.#needs = needs;
+      },
     };
   }
 

@@ -25,6 +25,7 @@ import {
   type WakeMode,
 } from '#core';
 import {
+  type Amounts,
   awayCall,
   cancelledCalls,
   deadlineOf,
@@ -34,6 +35,7 @@ import {
   isBlocked,
   isHeld,
   isInDoubt,
+  leftOn,
   nextStep,
   nextTimeout,
   overWaits,
@@ -54,8 +56,9 @@ import {
   withdrawnByWord,
 } from '#state';
 import { doubtPause, keyPrefixOf } from '../calls/doubt.ts';
-import { askForRaise } from '../calls/in-flight-budget.ts';
+import { askForRaise, type Lacking } from '../calls/in-flight-budget.ts';
 import { endGroup } from '../tasks/ending.ts';
+import type { MoveNeeds } from './ask.ts';
 import { type ProgressGuard, watchProgress } from './progress-guard.ts';
 
 export type Next =
@@ -89,6 +92,8 @@ export interface NextDeps {
   readonly remembers: boolean;
   /** The time before which the run does not begin, by the clock. Absent: it may begin. */
   readonly startsAt?: number;
+  /** What the next move takes, when it was found to have no room in the budget. */
+  moveNeeds(): MoveNeeds | undefined;
   /** Whether this process has the call of the open step under way. */
   isInFlight(call: number): boolean;
   /** Whether the call may still come to something here that is not recorded yet. */
@@ -217,7 +222,10 @@ function beforeMove(state: RunState, overdue: boolean, deps: NextDeps): Next {
   }
   if (state.rejections >= MAX_REJECTIONS) return record([rejectedTooOften(state)]);
   // The last move has its own reserve.
-  const reached = state.answering === null ? reachedLimit(state, deps.costless) : undefined;
+  const needs = deps.moveNeeds();
+  const reached = state.answering === null ? reachedLimit(state, deps.costless, needs && amountsOf(needs)) : undefined;
+  const lacking = lackingFor(needs, state);
+  if (state.answering !== null && lacking !== undefined) return record([ceiling(state, state.answering.axis)]);
   if (reached?.lent === true && !overdue) return park(state);
   if (reached?.reserve === true && !overdue && state.limits.onCeiling === 'answer') {
     return record([{ kind: 'answering', step: nextStep(state), budget: reached.axis }]);
@@ -225,7 +233,7 @@ function beforeMove(state: RunState, overdue: boolean, deps: NextDeps): Next {
   const axis = overdue ? (state.answering?.axis ?? 'deadline') : reached?.axis;
   if (axis !== undefined) {
     const asks = state.limits.onCeiling === 'pause';
-    return record([asks ? askForRaise(state, axis, deps.newToken()) : ceiling(state, axis)]);
+    return record([asks ? askForRaise(state, axis, deps.newToken(), lacking) : ceiling(state, axis)]);
   }
   if (state.answering !== null) return ASK;
   const { retryAt } = state.modelAway ?? {};
@@ -246,6 +254,18 @@ function mustWait({ modelAway }: RunState, now: number): boolean {
 
 function record(entries: readonly EntryBody[]): Next {
   return { do: 'record', entries };
+}
+
+function amountsOf({ axis, amount }: MoveNeeds): Amounts {
+  return axis === 'tokens' ? { tokens: amount } : { costMicroUsd: amount };
+}
+
+/** What a move lacks on its axis; `undefined`: there is room. */
+function lackingFor(needs: MoveNeeds | undefined, state: RunState): Lacking | undefined {
+  if (needs === undefined) return undefined;
+  const { axis, amount } = needs;
+  const left = leftOn(state, axis === 'tokens' ? 'tokens' : 'costMicroUsd') ?? amount;
+  return left < amount ? { axis, needs: amount, left } : undefined;
 }
 
 /** Whether a wait is over. The clock is read only for a wait with a time limit. */

@@ -29,6 +29,7 @@ import {
 import { overflowError, overflowOf } from './overflow.ts';
 import { refusalError, refusalOf } from './refusal.ts';
 import { generatedReply, type Reply, StreamedContent, streamedReply, streamReply } from './reply.ts';
+import { type BudgetLeft, withinBudget } from './reply-room.ts';
 import { estimated, priced } from './usage.ts';
 import { paceOf, Watch } from './watch.ts';
 
@@ -58,6 +59,8 @@ export interface AskOptions {
    * reply in one piece the model's `callTimeoutMs`.
    */
   readonly stallMs?: number;
+  /** What the run has left for the request and its reply, which is asked to be no longer. Absent: nothing limits them. */
+  readonly left?: BudgetLeft | undefined;
 }
 
 export interface ModelAnswer {
@@ -73,17 +76,18 @@ export interface ModelAnswer {
 }
 
 /**
- * @throws the reason of the signal; PilotageError `context_window_exceeded` for a request that does not fit, with `data.model` and
+ * @throws the reason of the signal; PilotageError `budget_exceeded` for a request that does not fit what is `left` (see `withinBudget`); `context_window_exceeded` for a request that does not fit, with `data.model` and
  * `data.overflow`; PilotageError `model_refused` for a request that is refused for what it says, with `data.model` and `data.refusal`; another failure that is the request's fault, as it is; PilotageError `model_unavailable` when no model is available, with `data.why` (an `Unavailable`), `data.tries`, perhaps `data.retryAfterMs`, and the last failure as its cause.
  */
 export async function askModel(options: AskOptions): Promise<ModelAnswer> {
   const tries = new Tries(options);
   for (;;) {
     const { model } = tries.model;
+    const request = tries.bounded();
     const watch = watchOver(tries.model, options, Number.POSITIVE_INFINITY);
     let failure: unknown;
     try {
-      const reply = generatedReply(model, await watch.until(model.doGenerate(watched(tries.request, watch))));
+      const reply = generatedReply(model, await watch.until(model.doGenerate(watched(request, watch))));
       options.signal.throwIfAborted();
       return tries.asked(reply, watch.tookMs);
     } catch (error) {
@@ -105,7 +109,8 @@ export async function* streamModel(options: AskOptions): AsyncGenerator<SpokenDe
   const tries = new Tries(options);
   for (;;) {
     signal.throwIfAborted();
-    const { model, request } = tries;
+    const { model } = tries;
+    const request = tries.bounded();
     const watch = watchOver(model, options, DEFAULT_STALL_MS);
     const streamed = new StreamedContent();
     const stream = streamReply(model.model, watched(request, watch), { watch, streamed, pace: paceOf(options.clock) });
@@ -183,6 +188,12 @@ class Tries {
     if (first === undefined) throw new PilotageError('invalid_config', 'There is no model to ask. List at least one.');
     this.model = first;
     this.request = options.requestFor(first);
+  }
+
+  /** The request for the next try. @throws as `withinBudget`. */
+  bounded(): LanguageModelV4CallOptions {
+    const { left } = this.#options;
+    return left === undefined ? this.request : withinBudget(left, this.request, this.model, this.#usage);
   }
 
   /** @param tookMs how long the try took. */

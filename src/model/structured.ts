@@ -6,6 +6,7 @@ import type { ReadyModel } from './entry.ts';
 import { httpStatusOf } from './failure.ts';
 import { refusalError } from './refusal.ts';
 import type { Reply } from './reply.ts';
+import { leftAfter } from './reply-room.ts';
 
 export interface StructuredFormat {
   readonly responseFormat?: NonNullable<LanguageModelV4CallOptions['responseFormat']>;
@@ -68,7 +69,16 @@ export function isFormatRefusal(error: unknown): boolean {
  * @throws as `askModel`; a refusal in text mode is thrown as it is.
  */
 export async function askStructured<T>(options: StructuredOptions<T>): Promise<Structured<T>> {
-  const { model, request, schema, name = 'answer', parse, mode: first = model.structuredOutput, ...how } = options;
+  const {
+    model,
+    request,
+    schema,
+    name = 'answer',
+    parse,
+    mode: first = model.structuredOutput,
+    left,
+    ...how
+  } = options;
   const remarks: Remark[] = [];
   let usage: Usage | undefined;
   let mode = first;
@@ -81,7 +91,12 @@ export async function askStructured<T>(options: StructuredOptions<T>): Promise<S
     const format = structuredFormat(mode, schema, name);
     let reply: Reply;
     try {
-      const asked = await askModel({ ...how, models: [model], requestFor: () => formatted(request, format) });
+      const asked = await askModel({
+        ...how,
+        models: [model],
+        left: left && leftAfter(left, usage),
+        requestFor: () => formatted(request, format),
+      });
       remarks.push(...asked.remarks);
       if (asked.usage !== undefined) usage = addUsage(usage, asked.usage);
       reply = asked.reply;

@@ -4,6 +4,7 @@ export {
   asksModels,
   type GivenModels,
   isRegistry,
+  leftFor,
   listedModels,
   type ModelPool,
   modelPool,

@@ -14,7 +14,9 @@ import {
   type Usage,
 } from '#core';
 import {
+  type BudgetLeft,
   type LanguageModel,
+  leftAfter,
   type ModelCallResult,
   type ModelEntry,
   type ModelRegistry,
@@ -25,6 +27,12 @@ import {
   readyModels,
   usageOfError,
 } from '#model';
+
+/** What the run has left for the next request and its reply; `undefined`: nothing limits them. @param used what the move has used before. */
+export function leftFor({ budget }: Pick<RunView, 'budget'>, used?: Usage): BudgetLeft | undefined {
+  const { tokensLeft: tokens, costMicroUsdLeft: costMicroUsd } = budget;
+  return tokens === undefined && costMicroUsd === undefined ? undefined : leftAfter({ tokens, costMicroUsd }, used);
+}
 
 /** A model, several models in the order in which they are tried, or a registry that ranks them by its measurements. */
 export type GivenModels = LanguageModel | ModelEntry | readonly (LanguageModel | ModelEntry)[] | ModelRegistry;

@@ -116,10 +116,12 @@ export function setAsideFor({ tasks }: Pick<RunState, 'tasks'>, axis: SumAxis): 
  * The first limit that leaves no room for another step, if any; the deadline, which is not a sum, is checked elsewhere.
  * `lent`: tasks under way may give some of it back. `reserve`: what is kept back for a last move is still there.
  * @param costless true: a step itself costs nothing.
+ * @param needs the least that a step takes on these axes, where that is known. Default 1.
  */
 export function reachedLimit(
   state: RunState,
   costless = false,
+  needs: Amounts = {},
 ):
   | { readonly axis: Exclude<BudgetAxis, 'deadline' | 'calls'>; readonly lent: boolean; readonly reserve?: true }
   | undefined {
@@ -131,11 +133,12 @@ export function reachedLimit(
   for (const axis of costless ? STEPS_ALONE : STEP_AXES) {
     const limit = limitOn(state, axis);
     if (limit === undefined) continue;
+    const least = needs[axis] ?? 1;
     const room = limit - spentOn(state, axis);
-    if (room <= 0) return { axis: NAMES[axis], lent: false };
     const free = room - reserveOn(state, axis);
-    if (free <= 0) return { axis: NAMES[axis], lent: false, reserve: true };
-    if (free - setAsideFor(state, axis) <= 0) return { axis: NAMES[axis], lent: true };
+    if (room <= 0) return { axis: NAMES[axis], lent: false };
+    if (free < least) return { axis: NAMES[axis], lent: false, reserve: true };
+    if (free - setAsideFor(state, axis) < least) return { axis: NAMES[axis], lent: true };
   }
   return undefined;
 }

@@ -68,6 +68,8 @@ const PRICES = { input: 1, output: 1 };
 const answer = (value: Json): ScriptedReply => ({ text: JSON.stringify(value), usage: USED });
 const chosen = (method: string): ScriptedReply => answer({ method });
 const steps = (...given: Json[]): ScriptedReply => answer({ steps: given });
+/** A reply of 1,100 tokens. */
+const dear = (reply: ScriptedReply): ScriptedReply => ({ ...reply, usage: { inputTokens: 1_000, outputTokens: 100 } });
 const down: ScriptedReply = { error: Object.assign(new Error('It is being mended.'), { statusCode: 503 }) };
 
 const NO_RETRIES: HtnModelOptions = { retries: 0 };
@@ -162,19 +164,19 @@ describe('chooseWith', () => {
 
   it('a limit of money ends the run, and nothing more is asked once it is reached', async () => {
     const todo: HtnTask[] = [1, 2, 3, 4].map((trip) => ['go', trip]);
-    // Each question takes 110. A call at a time: one question a move, and the limit is looked at between two.
-    const lazily = scriptedModel(() => chosen('on foot'));
-    const byOne = await play(todo, { lazy: true, choose: chooseWith(lazily, { prices: PRICES }) }, 200);
+    // Each question takes 1,100. A call at a time: one question a move, and the limit is looked at between two.
+    const lazily = scriptedModel(() => dear(chosen('on foot')));
+    const byOne = await play(todo, { lazy: true, choose: chooseWith(lazily, { prices: PRICES }) }, 2_000);
     expect(byOne.result).toMatchObject({
       reason: 'max_cost',
       metadata: { budget: 'cost' },
-      usage: { costMicroUsd: 220 },
+      usage: { costMicroUsd: 2_200 },
     });
     expect(byOne.calls).toEqual(['walk', 'walk']);
     // All ahead: within the move the rest is done by the first method, with nobody asked.
-    const ahead = scriptedModel(() => chosen('on foot'));
-    const atOnce = await play(todo, { choose: chooseWith(ahead, { prices: PRICES }) }, 200);
-    expect(atOnce.result).toMatchObject({ metadata: { budget: 'cost' }, usage: { costMicroUsd: 220 } });
+    const ahead = scriptedModel(() => dear(chosen('on foot')));
+    const atOnce = await play(todo, { choose: chooseWith(ahead, { prices: PRICES }) }, 2_000);
+    expect(atOnce.result).toMatchObject({ metadata: { budget: 'cost' }, usage: { costMicroUsd: 2_200 } });
     expect(atOnce.calls).toEqual(['walk', 'walk', 'drive', 'drive']);
     expect([lazily.calls.length, ahead.calls.length]).toEqual([2, 2]);
   });
@@ -258,10 +260,10 @@ describe('fillWith', () => {
   });
 
   it('once the money is used up, leaves further behind wait, and are not asked about', async () => {
-    const model = scriptedModel(() => steps(ring));
+    const model = scriptedModel(() => dear(steps(ring)));
     const todo: HtnTask[] = [['say', 1], ['go'], ['say', 2], ['say', 3]];
-    const { calls, result } = await play(todo, { fill: fillWith(model, { prices: PRICES }) }, 100);
-    expect(result).toMatchObject({ reason: 'max_cost', metadata: { budget: 'cost' }, usage: { costMicroUsd: 110 } });
+    const { calls, result } = await play(todo, { fill: fillWith(model, { prices: PRICES }) }, 1_000);
+    expect(result).toMatchObject({ reason: 'max_cost', metadata: { budget: 'cost' }, usage: { costMicroUsd: 1_100 } });
     expect(calls).toEqual(['ring 2', 'drive']);
     expect(model.calls).toHaveLength(1);
   });

@@ -180,7 +180,7 @@ describe('AG-06 a plan is a decision as any other', () => {
       name: 'dear',
       description: 'Costs.',
       effect: 'read',
-      costUsd: 0.0005,
+      costUsd: 0.0099,
       inputSchema: { type: 'object' },
       execute: () => 'paid',
     });
@@ -188,7 +188,7 @@ describe('AG-06 a plan is a decision as any other', () => {
     const { result, steps } = await play({
       pipeline: { model: scriptedModel([plan(call('dear', 'd'), end())]), prices, replans: 0 },
       tools: [...toolsOf(ran), dear],
-      start: { limits: { costUsd: 0.0006 } },
+      start: { limits: { costUsd: 0.01 } },
     });
     expect(steps[0]?.calls[0]?.outcome).toMatchObject({ error: { code: 'budget_exceeded' } });
     expect(result).toMatchObject({ status: 'failed', usage: { costMicroUsd: 110 } });

@@ -379,29 +379,33 @@ describe('AG-28 abort and ceiling', () => {
     expect(calls).toBe(count);
   });
 
-  const prices = { input: 1, output: 1 }; // a call is 110 millionths of a dollar
+  const prices = { input: 1, output: 1 };
+  // A call is 11,000 millionths of a dollar.
+  const DEAR: ScriptedReply = { ...BAD, usage: { inputTokens: 10_000, outputTokens: 1_000 } };
 
   it.each([
-    { left: 100, calls: 1 },
-    { left: 110, calls: 1 },
-    { left: 111, calls: 2 },
-    { left: 330, calls: 3 },
-    { left: 331, calls: 4 },
+    { left: 10_000, calls: 1 },
+    { left: 11_000, calls: 1 },
+    // The next request has no room in what is left then.
+    { left: 11_001, calls: 1 },
+    { left: 14_000, calls: 2 },
+    { left: 33_000, calls: 3 },
+    { left: 36_000, calls: 4 },
   ])('failed tries cost: with $left millionths left, $calls calls, and then the fallback', async ({ left, calls }) => {
-    const model = ['a', 'b', 'c'].map((name) => always(name, BAD));
+    const model = ['a', 'b', 'c'].map((name) => always(name, DEAR));
     const move = await ask(
       planner({ model, prices, fallback: () => ({ kind: 'finish', reason: 'goal' }) }),
       viewWith({ costMicroUsdLeft: left }),
     );
     expect(model.reduce((sum, each) => sum + each.calls.length, 0)).toBe(calls);
-    expect(move.usage?.costMicroUsd).toBe(110 * calls);
+    expect(move.usage?.costMicroUsd).toBe(11_000 * calls);
     expect(move.provenance).toMatchObject({ fallback: 'fallback' });
     expect(remarksIn([move], 'plan.fallback')).toMatchObject([{ because: 'ceiling' }]);
   });
 
   it('tokens count as money does', async () => {
-    const model = always('a', BAD);
-    const move = await ask(planner({ model, repairRetries: 9 }), viewWith({ tokensLeft: 300 }));
+    const model = always('a', DEAR);
+    const move = await ask(planner({ model, repairRetries: 9 }), viewWith({ tokensLeft: 30_000 }));
     expect(model.calls).toHaveLength(3);
     expect(move.decision).toMatchObject({ reason: 'max_tokens', metadata: { via: 'pipeline.ceiling' } });
     expect(faultsOf(move)).toContain('tool_unknown');

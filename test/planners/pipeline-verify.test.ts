@@ -189,10 +189,11 @@ describe('AG-23 several candidates', () => {
   });
 
   it('AG-28 with nothing left to pay more candidates with, those that are there are chosen from', async () => {
-    const model = scriptedModel(three);
+    const usage = { inputTokens: 10_000, outputTokens: 10 };
+    const model = scriptedModel(three.map((reply) => ({ ...reply, usage })));
     const played = await play({
       pipeline: { model, candidates: 3, verifier: byId({ b: 1 }), prices: { input: 1, output: 0 } },
-      start: { limits: { costUsd: 0.00015 } },
+      start: { limits: { costUsd: 0.015 } },
     });
     expect(model.calls).toHaveLength(2);
     expect(await remarksOf(played, 'plan.verified')).toMatchObject([{ candidates: 3, valid: 2, chosen: 2 }]);

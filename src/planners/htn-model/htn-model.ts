@@ -21,6 +21,7 @@ import {
 } from '#core';
 import {
   askStructured,
+  type BudgetLeft,
   type LanguageModel,
   type ModelEntry,
   type Prices,
@@ -29,7 +30,7 @@ import {
   usageOfError,
 } from '#model';
 import { parseToolArgs } from '#parse';
-import { asksModels } from '#planners';
+import { asksModels, leftFor } from '#planners';
 import type { ChooseMethod, FillLeaf, HtnStep, HtnTask } from '#planners/htn';
 import { checkPlan, fault, planInvalid } from '#plans';
 import { aboutFrames, assistantTurn, enclose, encloseJson, frame, toolEntry, userTurn } from '#prompt';
@@ -54,6 +55,7 @@ interface Question<T> {
   /** @throws what is wrong with the text. */
   readonly parse: (text: string) => T;
   readonly signal: AbortSignal;
+  readonly left: BudgetLeft | undefined;
 }
 
 interface Asker extends AsksModels {
@@ -136,6 +138,7 @@ export function chooseWith(
         name: 'choice',
         parse: (text) => methodIn(text, methods),
         signal,
+        left: leftFor(run),
       });
     } catch (error) {
       // A refusal names no way either.
@@ -196,6 +199,7 @@ export function fillWith(model: LanguageModel | ModelEntry, options: HtnModelOpt
         name: 'steps',
         parse: (text) => stepsIn(text, run.tools),
         signal,
+        left: leftFor(run, usage),
       });
       remarks.push(...asked.remarks);
       if (asked.usage !== undefined) usage = addUsage(usage, asked.usage);

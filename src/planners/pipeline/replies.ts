@@ -131,10 +131,10 @@ class LineReader {
   }
 
   async *read(): AsyncGenerator<Delta, Tried<Read>> {
-    const { setup, signal } = this.#making;
+    const { setup, signal, tries } = this.#making;
     const { model, request } = this.#call;
     const requestFor = (_: ReadyModel): typeof request => ({ ...request });
-    const stream = streamModel({ ...setup.patience, models: [model], requestFor, signal });
+    const stream = streamModel({ ...setup.patience, models: [model], requestFor, signal, left: tries.left });
     try {
       for (;;) {
         let next: IteratorResult<SpokenDelta, ModelAnswer>;

@@ -18,6 +18,7 @@ import {
 } from '#core';
 import {
   askModel,
+  type BudgetLeft,
   failureData,
   type ModelAnswer,
   type ReadyModel,
@@ -25,6 +26,7 @@ import {
   refusalError,
   usageOfError,
 } from '#model';
+import { leftFor } from '#planners';
 import type { ReadyPlan } from '#plans';
 import type { Setup } from './options.ts';
 
@@ -71,6 +73,8 @@ export class Tries {
   #usage: Usage | undefined;
   #count = 0;
   #away: PilotageError | undefined;
+  /** The limit that had no room for a request. */
+  #tight: 'cost' | 'tokens' | undefined;
   #refusal: JsonObject | undefined;
 
   constructor(
@@ -116,8 +120,14 @@ export class Tries {
     return { result: 'failed', faults: [{ code, message }] };
   }
 
-  /** What this move has used leaves nothing of it for the run; `undefined`: something is left of both. */
+  /** What is left for the next request and its reply; `undefined`: nothing limits them. */
+  get left(): BudgetLeft | undefined {
+    return leftFor(this.#run, this.#usage);
+  }
+
+  /** What this move has used leaves nothing of it for the run, or no room for the next request; `undefined`: something is left of both. */
   get ceiling(): 'cost' | 'tokens' | undefined {
+    if (this.#tight !== undefined) return this.#tight;
     const { costMicroUsdLeft, tokensLeft } = this.#run.budget;
     const { costMicroUsd = 0, inputTokens = 0, outputTokens = 0 } = this.#usage ?? {};
     if (costMicroUsdLeft !== undefined && costMicroUsd >= costMicroUsdLeft) return 'cost';
@@ -139,6 +149,7 @@ export class Tries {
         models: [call.model],
         requestFor: () => ({ ...call.request }),
         signal: call.signal ?? this.#signal,
+        left: this.left,
       });
     } catch (error) {
       return begun.failed(error, '', Math.round(steadyMs(patience.clock) - startedAt));
@@ -190,6 +201,8 @@ export class Tries {
       },
       failed: (error, output, latencyMs) => {
         this.#signal.throwIfAborted();
+        if (PilotageError.is(error, 'budget_exceeded'))
+          this.#tight = error.data?.['axis'] === 'cost' ? 'cost' : 'tokens';
         if (PilotageError.is(error, 'model_unavailable') && ASKS_FOR_A_PLAN.has(purpose)) this.#away = error;
         const judged = PilotageError.is(error, 'model_refused')
           ? this.#noteRefusal(error)

@@ -35,7 +35,7 @@ import {
   readContainer,
   workFor,
 } from '#parse';
-import type { ModelPool } from '#planners';
+import { leftFor, type ModelPool } from '#planners';
 import {
   awaitsCode,
   chooseCut,
@@ -310,6 +310,7 @@ async function summaryOf(
   let maxOutputTokens = replyTokens(view, model, requests, undefined);
   const earlier = (view.trajectory.compaction ?? view.earlier?.summary)?.summary;
   let sofar = view;
+  let used: Usage | undefined;
   for (let tries = 1; ; ) {
     const piece = pieceOf(sofar, place, most);
     let made: Structured<SummaryReading>;
@@ -323,6 +324,7 @@ async function summaryOf(
         parse: (text) => summaryIn(text, canGoOn ? earlier : undefined),
         signal,
         clock,
+        left: leftFor(view, used),
         ...(retries === undefined ? {} : { retries }),
         ...(stallMs === undefined ? {} : { stallMs }),
       });
@@ -334,7 +336,10 @@ async function summaryOf(
       else most = piece.tokens / 2;
       continue;
     }
-    if (made.usage !== undefined) note(made.usage);
+    if (made.usage !== undefined) {
+      used = addUsage(used, made.usage);
+      note(made.usage);
+    }
     if (!made.ok) throw made.error;
     if ('refused' in made.value || piece.place === place) return made.value;
     const done = { summary: made.value.summary, ...cutAt(view, piece.place), tokenEstimate: piece.tokens };

@@ -31,7 +31,7 @@ import {
   streamModel,
   usageOfError,
 } from '#model';
-import { askFallback, asksModels, modelPool } from '#planners';
+import { askFallback, asksModels, leftFor, modelPool } from '#planners';
 import { guidanceTurn, lastMoveTurn, unreadableInputs } from '#prompt';
 import { answerForm } from './answer-form.ts';
 import { compactor, summariserOf } from './compact.ts';
@@ -98,7 +98,13 @@ export function react(options: ReactOptions): Planner {
       remarks,
       asked: models[0] as ReadyModel,
       maxOutputTokens: undefined,
-      asking: { ...patience, models, signal, requestFor: (model) => requestFor(model, turn, view, reminder) },
+      asking: {
+        ...patience,
+        models,
+        signal,
+        left: leftFor(view),
+        requestFor: (model) => requestFor(model, turn, view, reminder),
+      },
     };
     return turn;
   }
@@ -142,6 +148,7 @@ export function react(options: ReactOptions): Planner {
   /** What to do about a failure of the models: try another format (`undefined`), end with a move, or throw it. */
   function recover(error: unknown, turn: ModelTurn, view: RunView): Move | undefined {
     const model = turn.asked;
+    if (PilotageError.is(error, 'budget_exceeded')) throw error;
     const tooLong = overflowFrom(error, view, { model, maxOutputTokens: turn.maxOutputTokens }, requests, turn.remarks);
     if (tooLong !== undefined) return tooLong;
     if (PilotageError.is(error, 'model_unavailable')) {
