@@ -177,6 +177,15 @@ describe('a race', () => {
     expect(undone).toEqual(['room 17']);
   });
 
+  it('is another flow with other branches, or another need, so that a run that waits does not go on unasked', () => {
+    const versions = [
+      race('first', { of: [ask, late] }),
+      race('first', { of: [ask, event] }),
+      race('first', { of: [ask, late], need: 1 }),
+    ].map((made) => ofOne(made).planner.version);
+    expect(new Set(versions).size).toBe(3);
+  });
+
   it('is drawn with its branches, and said by a document in the same words', async () => {
     const document = {
       ...{ name: 'first', inputSchema: {}, entry: 'first', exit: 'first' },
