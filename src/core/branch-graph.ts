@@ -318,12 +318,9 @@ export class BranchEnds {
   /** Records the end of a branch. It must be called once for each branch. */
   note(branch: Branch, outcome: Outcome): void {
     if (isFailure(outcome, branch)) this.#hasFailed = true;
-    if (outcome.kind !== 'value') {
-      this.#others += 1;
-      return;
-    }
-    this.#values += 1;
-    if (this.#isPlan && branch.tool === FINISH_TOOL) this.#isFinished = true;
+    if (outcome.kind === 'value') this.#values += 1;
+    else this.#others += 1;
+    if (outcome.kind === 'value' && this.#isPlan && branch.tool === FINISH_TOOL) this.#isFinished = true;
   }
 
   /**
