@@ -25,11 +25,10 @@ for (const id of ['hook-1', 'hook-1']) {
   const { isNew, kept } = await runtime.signal('order-17', { paid: 90 }, { id });
   console.log(isNew ? 'new' : 'known', kept ? 'kept' : '');
 }
-const orders = [
-  await runtime.start('17', { identity: local('ann', { run: 'order-17' }) }),
-  await runtime.start('18', { identity: local('ben', { run: 'order-18' }) }),
-];
+const started = ['17', '18'].map((n) => runtime.start(n, { identity: local('ann', { run: `order-${n}` }) }));
+const orders = await Promise.all(started);
 await orders[0]?.result();
+for await (const { type } of orders[1]?.events() ?? []) if (type === 'call.waiting') break;
 for (const { run, for: what, key } of await runtime.waiting()) console.log(what, key, run === orders[1]?.id);
 await runtime.signal('order-18', 'paid').catch(({ code }) => console.log(code));
 console.log('told', (await runtime.signal('order-18', { paid: 20 }, { id: 'hook-2' })).runs.length);

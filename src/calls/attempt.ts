@@ -154,10 +154,10 @@ export class Attempt {
 
   /**
    * It waits for something that takes no process: it is abandoned there, and whatever of it is under way is stopped.
-   * @returns false when it has ended already, or was aborted.
+   * @returns false when it has ended already.
    */
   park(): boolean {
-    return !this.aborted && this.#hearing?.park() === true;
+    return this.#hearing?.park() === true;
   }
 
   /** It waits as above, but may not be run again: it ends there with what a work of it has thrown. */

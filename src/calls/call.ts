@@ -345,6 +345,8 @@ function concluded(
     const isPutOff = settled.kind === 'value' && isLater(settled.value);
     return isPutOff ? waitsForValue(settled.value, making, ports.clock.now()) : outcomeOf(settled, attempt, making);
   }
+  // What was stopped when it had just begun to wait ignores nothing, and is as sure as what is stopped while it is parked.
+  if (call.attempt.aborted) return cancelled();
   const seen = call.waiting?.waits.filter(({ end }) => end !== undefined).length;
   return { kind: 'waits', waits, startedAt: making.startedAt, ...(seen === undefined ? {} : { seen }) };
 }

@@ -423,6 +423,7 @@ function newNode(branch: Branch): Node {
 
 const OVER: Readonly<Record<CallOver, Outcome>> = {
   join_met: cancelled('The join had what it needed before this branch ended.'),
+  join_missed: cancelled('Too few branches were left for the join.'),
   plan_ended: cancelled('The plan came to its end before this branch did.'),
   failed_fast: cancelled('Another branch failed, which stops all that had not ended.'),
 };

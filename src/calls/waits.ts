@@ -10,6 +10,8 @@ import {
   isEventKey,
   type JsonObject,
   jsonEquals,
+  MAX_KEY_CHARS,
+  MAX_QUESTION_CHARS,
   type OptionShape,
   PilotageError,
   readMoment,
@@ -90,8 +92,6 @@ const SLEEP: OptionShape<{ until?: unknown; forMs?: unknown }> = { until: 'any?'
 const EVENT: OptionShape<AwaitedEvent> = { key: 'text', schema: 'any?', timeoutMs: 'any?' };
 
 /** The most characters of a question, and of the key of an event. */
-const MAX_QUESTION_CHARS = 4_096;
-const MAX_KEY_CHARS = 512;
 /** The most waits of one call. Each time that it goes on, all of them are gone through again. */
 const MAX_WAITS = 1_000;
 

@@ -289,38 +289,48 @@ function skipped(message: string, branch: number): Outcome {
 }
 
 /** Why a parallel call needs nothing more, so that its other branches are stopped. */
-export type CallOver = 'plan_ended' | 'join_met' | 'failed_fast';
+export type CallOver = 'plan_ended' | 'join_met' | 'join_missed' | 'failed_fast';
 
 /** Counts how the branches of a parallel call end. */
 export class BranchEnds {
   readonly #isPlan: boolean;
   readonly #isFailFast: boolean;
-  readonly #winners: number;
+  readonly #winners: number | undefined;
+  readonly #branches: number;
   #values = 0;
+  #others = 0;
   #isFinished = false;
   #hasFailed = false;
 
-  constructor({ join, plan, failFast }: Pick<CallParallel, 'join' | 'plan' | 'failFast'>) {
+  /** @param how `branches` absent: they are not known yet. */
+  constructor({
+    join,
+    plan,
+    failFast,
+    branches,
+  }: Pick<Partial<CallParallel>, 'join' | 'plan' | 'failFast' | 'branches'>) {
     this.#isPlan = plan !== undefined;
     this.#isFailFast = failFast === true;
-    this.#winners = winnersOf(join) ?? Number.POSITIVE_INFINITY;
+    this.#winners = winnersOf(join);
+    this.#branches = branches?.length ?? Number.POSITIVE_INFINITY;
   }
 
   /** Records the end of a branch. It must be called once for each branch. */
   note(branch: Branch, outcome: Outcome): void {
     if (isFailure(outcome, branch)) this.#hasFailed = true;
-    if (outcome.kind !== 'value') return;
-    this.#values += 1;
-    if (this.#isPlan && branch.tool === FINISH_TOOL) this.#isFinished = true;
+    if (outcome.kind === 'value') this.#values += 1;
+    else this.#others += 1;
+    if (outcome.kind === 'value' && this.#isPlan && branch.tool === FINISH_TOOL) this.#isFinished = true;
   }
 
   /**
-   * Whether the call needs nothing more: enough branches have succeeded for the join, the plan has reached its end, or a failure
-   * stops the others.
+   * Whether the call needs nothing more: enough branches have succeeded for the join, too few are left for it, the plan has reached its end,
+   * or a failure stops the others.
    */
   get over(): CallOver | undefined {
     if (this.#isFinished) return 'plan_ended';
-    if (this.#values >= this.#winners) return 'join_met';
+    if (this.#winners !== undefined && this.#values >= this.#winners) return 'join_met';
+    if (this.#winners !== undefined && this.#branches - this.#others < this.#winners) return 'join_missed';
     return this.#isFailFast && this.#hasFailed ? 'failed_fast' : undefined;
   }
 }

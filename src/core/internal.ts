@@ -277,6 +277,8 @@ export {
   assertSignal,
   boundedWait,
   isEventKey,
+  MAX_KEY_CHARS,
+  MAX_QUESTION_CHARS,
   type ReturnedSignal,
   type WaitChanges,
   type WaitRow,

@@ -70,7 +70,8 @@ export function boundedWait(row: WaitRow): WaitRow {
   };
 }
 
-const MAX_KEY_CHARS = 512;
+export const MAX_KEY_CHARS = 512;
+export const MAX_QUESTION_CHARS = 4_096;
 /** A signal belongs to no session, so that its payload cannot lie among a session's artifacts. */
 const MAX_SIGNAL_BYTES = 262_144;
 

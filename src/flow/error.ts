@@ -148,7 +148,7 @@ interface Verdict {
 }
 
 function verdictOf({ code, data }: ErrorData, kind: GraphNode['kind']): Verdict {
-  const isRun = kind === 'flow' || kind === 'map';
+  const isRun = kind === 'flow' || kind === 'map' || kind === 'race';
   const ceiling = isRun ? ceilingOf(code) : undefined;
   if (ceiling !== undefined) return { code: 'flow_budget_exceeded', axis: ceiling };
   if ((isRun || kind === 'router') && FLOW_CODES.has(code)) {

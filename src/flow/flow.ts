@@ -3,7 +3,6 @@
 import {
   assertOnFailedPlan,
   assertOptions,
-  type Effect,
   type Json,
   type OnFailedPlan,
   type OptionShape,
@@ -12,7 +11,15 @@ import {
 } from '#core';
 import { type AgentLimits, type AgentTool, checkedAgent, checkOf, type InputSchema } from '#tools';
 import { checkedGraph } from './check/check.ts';
-import { type Edge, type FlowBudget, type FlowGraph, type GraphNode, mermaidOf, topologyOf } from './graph.ts';
+import {
+  type Edge,
+  type FlowBudget,
+  type FlowGraph,
+  type GraphNode,
+  mermaidOf,
+  strongestOf,
+  topologyOf,
+} from './graph.ts';
 import { failureEdges } from './node.ts';
 import { flowPlanner } from './planner.ts';
 import { readInput, runFlow, startFlow } from './run.ts';
@@ -105,7 +112,7 @@ function built(
   outputSchema: InputSchema | undefined,
 ): Flow {
   const { name, nodes } = graph;
-  const effect = strongest([...nodes.values()].map((node) => node.effect));
+  const effect = strongestOf([...nodes.values()].map((node) => node.effect));
   const schemas = outputSchema === undefined ? { inputSchema } : { inputSchema, outputSchema };
   const made: Flow = {
     name,
@@ -142,12 +149,6 @@ function built(
     mermaid: () => mermaidOf(graph),
   };
   return checkedAgent(made);
-}
-
-const FROM_STRONGEST: readonly Effect[] = ['once', 'keyed', 'read'];
-
-function strongest(effects: readonly Effect[]): Effect {
-  return FROM_STRONGEST.find((effect) => effects.includes(effect)) ?? 'pure';
 }
 
 /** Rounds of a flow that a run has steps for anyway. */

@@ -1,9 +1,9 @@
 /** A flow as data: what its builders make, its checks read, its planner carries out, and a picture of it. */
 
-import { type Effect, type FailureKind, topologicalOrder } from '#core';
+import { defined, type Effect, type FailureKind, topologicalOrder } from '#core';
 import type { AgentLimits, AnyTool } from '#tools';
 
-export type NodeKind = 'node' | 'router' | 'join' | 'map' | 'flow';
+export type NodeKind = 'node' | 'router' | 'join' | 'map' | 'race' | 'flow';
 
 /** A node of a graph. Its tool has the node's name, and is what a call of it runs. */
 export interface GraphNode {
@@ -27,8 +27,19 @@ export interface GraphNode {
   readonly onRejected?: GraphNode;
   /** For a map: how many items are worked on at once. */
   readonly concurrency?: number;
-  /** For a router and a map, whose tools must know their flow: makes the tool in a flow. `flow` calls it for each node. */
+  /** For a race: the nodes that run at once. They are not nodes of the flow. */
+  readonly branches?: readonly GraphNode[];
+  /** For a race: how many values it needs. Absent: one, which it does not give as a list. */
+  readonly need?: number;
+  /** For a router, a map and a race, whose tools must know their flow: makes the tool in a flow. `flow` calls it for each node. */
   toolIn?(place: NodePlace): AnyTool;
+}
+
+const FROM_STRONGEST: readonly Effect[] = ['once', 'keyed', 'read'];
+
+/** The strongest of the effects. */
+export function strongestOf(effects: readonly Effect[]): Effect {
+  return FROM_STRONGEST.find((effect) => effects.includes(effect)) ?? 'pure';
 }
 
 export interface NodePlace {
@@ -116,6 +127,9 @@ export interface TopologyNode {
   readonly allowCycle: boolean;
   /** For a flow as a node: the name of that flow. */
   readonly flow?: string;
+  /** For a race: the names of its branches, and how many values it needs, if that was said. */
+  readonly branches?: readonly string[];
+  readonly need?: number;
 }
 
 /** A flow as JSON. The same definition gives the same, each time. */
@@ -129,8 +143,11 @@ export interface Topology {
 }
 
 export function topologyOf({ name, entry, exits, nodes, edges }: FlowGraph): Topology {
-  const shown = [...nodes.values()].map(({ name: node, kind, effect, allowCycle, flow }) =>
-    flow === undefined ? { name: node, kind, effect, allowCycle } : { name: node, kind, effect, allowCycle, flow },
+  const shown = [...nodes.values()].map(
+    ({ name: node, kind, effect, allowCycle, flow, branches, need }): TopologyNode => ({
+      ...{ name: node, kind, effect, allowCycle },
+      ...defined({ flow, branches: branches?.map((branch) => branch.name), need }),
+    }),
   );
   return { name, entry, exits: [...exits], nodes: shown, edges: edges.map((edge) => ({ ...edge })) };
 }
@@ -141,21 +158,21 @@ const SHAPES: Readonly<Record<NodeKind, readonly [string, string]>> = {
   router: ['{', '}'],
   join: ['{{', '}}'],
   map: ['[/', '/]'],
+  race: ['([', '])'],
   flow: ['[[', ']]'],
 };
 
 /**
- * The text of a Mermaid flowchart: routers are diamonds, joins hexagons, maps slanted, flows framed. Where the flow begins and
+ * The text of a Mermaid flowchart: routers are diamonds, joins hexagons, maps slanted, races round with their branches, flows framed. Where the flow begins and
  * ends there are round marks; edges that lead back are dotted, and those of failures say so.
  */
 export function mermaidOf({ nodes, edges, entry, exits }: FlowGraph): string {
   // Names such as `end` mean something in Mermaid, so that they stand in labels alone.
   const ids = new Map([...nodes.keys()].map((name, index) => [name, `n${index}`]));
   const lines = [
-    ...[...nodes.values()].map(({ name, kind, flow }) => {
-      const [before, after] = SHAPES[kind];
-      const label = flow === undefined || flow === name ? name : `${name}: ${flow}`;
-      return `${ids.get(name)}${before}"${label}"${after}`;
+    ...[...nodes.values()].map((node) => {
+      const [before, after] = SHAPES[node.kind];
+      return `${ids.get(node.name)}${before}"${labelOf(node)}"${after}`;
     }),
     `input((" ")) --> ${ids.get(entry)}`,
     ...edges.map(
@@ -165,4 +182,9 @@ export function mermaidOf({ nodes, edges, entry, exits }: FlowGraph): string {
     ...exits.map((exit) => `${ids.get(exit)} --> output(((" ")))`),
   ];
   return `flowchart TD\n${lines.map((line) => `  ${line}\n`).join('')}`;
+}
+
+function labelOf({ name, flow, branches, need = 1 }: GraphNode): string {
+  if (branches !== undefined) return `${name}: ${need} of ${branches.map((branch) => branch.name).join(', ')}`;
+  return flow === undefined || flow === name ? name : `${name}: ${flow}`;
 }

@@ -15,7 +15,9 @@ export {
   type NodeTool,
   node,
 } from './node.ts';
+export { type RaceInput, type RaceOptions, type RaceWinner, race } from './race.ts';
 export type { PredicateBranch, RoutePolicy, Router, RouterNode, RouterOptions } from './router.ts';
 export { predicateRouter, routePolicyOf, select, unionRouter } from './router.ts';
 export type { FlowOptions, FlowRun, FlowRuntime, FlowStart } from './run.ts';
 export type { AsJson, Flow, FlowToolOptions, Gives, InOf, Node, OutOf, Schema, Takes } from './types.ts';
+export type { FromInput, NodeEvent, NodeQuestion, NodeSleep, SleepOptions, WaitOptions } from './wait.ts';

@@ -8,6 +8,7 @@ export type { Edge, FlowBudget, FlowGraph, GraphEdge, GraphNode, NodeKind, Topol
 export { MAX_ITEMS, map, mapPlanner } from './map.ts';
 export { join, type NodePolicy, node } from './node.ts';
 export { flowPlanner } from './planner.ts';
+export { race } from './race.ts';
 export { predicateRouter, routePolicyOf, select, unionRouter } from './router.ts';
 export type { FlowRuntime } from './run.ts';
 export type { Flow, Gives, InOf, Node, OutOf } from './types.ts';

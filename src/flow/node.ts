@@ -29,6 +29,7 @@ import {
 import type { FlowFailure } from './error.ts';
 import type { GraphNode } from './graph.ts';
 import type { AsJson, Node, OutOf, Schema, Takes } from './types.ts';
+import { type AnyWait, isWait, type SleepOptions, type WaitedFor, type WaitOptions, waitCall } from './wait.ts';
 
 export interface NodePolicy {
   /** The time limit of one attempt, in milliseconds. Default 30,000. */
@@ -140,13 +141,18 @@ export type NodeTool<S extends InputSchema, V> = (ToolOptions<S, HandleSet, V> |
 type TakenBy<S extends InputSchema> = S extends StandardSchemaV1<infer In> ? In : unknown;
 
 /**
- * A node of a flow. It runs once a round, when a node that leads to it has ended, or a router has picked it. A tool in place of the options, such as `askUser`,
- * is a node that calls it, with everything that the tool says of itself.
+ * A node of a flow. It runs once a round, when a node that leads to it has ended, or a router has picked it. With `ask`, `sleep` or `event` in place of `execute` it
+ * waits, and does nothing else. A tool in place of the options, such as `agentTool(writer)`, is a node that calls it, with everything that the tool says of itself.
  */
 export function node<const Name extends string, const Raw, Args = Json, In = Args, H extends HandleSet = NoHandles>(
   name: Name,
   options: NodeOptions<Args, In, Raw, H> & { readonly name?: never },
 ): Node<Name, In, AsJson<Raw>>;
+export function node<const Name extends string, In = unknown>(name: Name, wait: SleepOptions<In>): Node<Name, In, null>;
+export function node<const Name extends string, S extends InputSchema, In = unknown>(
+  name: Name,
+  wait: WaitOptions<In, S>,
+): Node<Name, In, WaitedFor<S>>;
 export function node<const Name extends string, S extends InputSchema, V>(
   name: Name,
   tool: NodeTool<S, V>,
@@ -157,6 +163,7 @@ export function node(name: string, given: object): GraphNode {
     throw new PilotageError('invalid_config', message);
   }
   if (isOptionsRecord(given) && 'name' in given) return toolNode(name, given as NodeTool<InputSchema, unknown>);
+  if (isOptionsRecord(given) && isWait(given)) return waitNode(name, given);
   assertOptions(`The node ${String(name)}`, given, NODE);
   const options = given as NodeOptions<never, never, unknown>;
   const { effect = 'once', allowCycle = false, inputSchema = ANYTHING } = options;
@@ -169,6 +176,14 @@ export function node(name: string, given: object): GraphNode {
     ...defined({ undo: undoTool(name, options) }),
     ...failureEdges(options),
   });
+}
+
+function waitNode(name: string, options: AnyWait): GraphNode {
+  const execute = waitCall(name, options);
+  const { description, allowCycle = false } = options;
+  const effect = 'pure';
+  const tool = callTool(name, ANYTHING, { effect, execute, ...defined({ description }) });
+  return Object.freeze({ name, kind: 'node', tool, effect, allowCycle, ...failureEdges(options) });
 }
 
 /** The tool gets the name of the node. Whether the rest can be is asked as of every tool. */

@@ -117,11 +117,7 @@ function noExit(flow: string, { nodes }: Round): PilotageError {
  * has changed.
  */
 function digestOf({ nodes, edges, entry, exits }: FlowGraph): string {
-  const described = [...nodes.values()].map(({ name, kind, parents }) => [
-    name,
-    kind,
-    parents?.map((node) => node.name),
-  ]);
+  const described = [...nodes.values()].map(describe);
   const whole = JSON.stringify([
     described,
     edges.map(({ from, to, back, on }) => (on === undefined ? [from, to, back] : [from, to, back, on])),
@@ -129,6 +125,11 @@ function digestOf({ nodes, edges, entry, exits }: FlowGraph): string {
     exits,
   ]);
   return createHash('sha256').update(whole).digest('hex').slice(0, 32);
+}
+
+function describe({ name, kind, parents, branches, need }: GraphNode): unknown {
+  const described = [name, kind, parents?.map((node) => node.name)];
+  return branches === undefined ? described : [...described, branches.map(describe), need];
 }
 
 // The rounds of a flow: from the graph and the steps so far to what runs next. A round begins at the entry, or at the

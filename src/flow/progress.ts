@@ -81,7 +81,7 @@ export function lastOf({ nodes }: FlowGraph, steps: Steps): ReadonlyMap<string, 
     for (const [call, branch] of decision.branches.entries()) {
       // Under other code than that with which it was planned, the graph may know it no more.
       if (last.has(branch.tool) || !nodes.has(branch.tool)) continue;
-      const status = statusOf(branch, call, calls, index);
+      const status = branchStatus(branch, call, calls, index);
       const found = { id: branchId(branch, call), isFree: status.kind === 'open' };
       last.set(branch.tool, status.kind === 'done' ? { ...found, done: status } : found);
     }
@@ -137,14 +137,15 @@ function takeStep({ nodes }: Round, { decision, calls, index }: Step): void {
     if (!nodes.has(branch.tool)) continue;
     planned.add(branch.tool);
     const failure = failureAt(branch, call, calls[call]);
-    const status = statusOf(branch, call, calls, index);
+    const status = branchStatus(branch, call, calls, index);
     nodes.set(branch.tool, failure === undefined ? status : { kind: 'passed', failure });
   }
   // What was not planned then comes to nothing now.
   for (const [node, { kind }] of nodes) if (kind === 'open' && !planned.has(node)) nodes.set(node, PASSED);
 }
 
-function statusOf(branch: Branch, call: number, calls: Step['calls'], step: number): Status {
+/** What a branch of a step has come to. */
+export function branchStatus(branch: Branch, call: number, calls: Step['calls'], step: number): Status {
   const outcome = calls[call]?.outcome;
   if (outcome?.kind === 'value') {
     const { value, artifact } = outcome;

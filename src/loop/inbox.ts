@@ -175,6 +175,7 @@ export class RunInbox implements Hearing {
   #isHeardAtOnce(message: Message): boolean {
     const { open, pauses } = this.#ports.state;
     if (open === null) return false;
+    if (message.type === 'EVENT') return open.waiting.length > 0;
     if (!isControl(message)) return open.waits.length > 0;
     if (message.type === 'CANCEL_CALL') return true;
     if (message.type === 'PAUSE' && message.payload?.['before'] !== undefined) return true;

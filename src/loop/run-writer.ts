@@ -254,11 +254,13 @@ export class RunWriter {
   }
 
   /** The journal has it. */
-  #apply({ entries, starts, tells }: Append): void {
+  #apply({ entries, starts, tells, waits }: Append): void {
     const { hub, woke } = this.#deps;
     const { run } = this.#state.identity;
     // That they follow was asked when the request was made, and nothing else changes the state meanwhile.
     for (const entry of entries) applyFitting(this.#state, entry);
+    // A signal that was kept for the event came with it, and nobody tells of that.
+    if (waits?.adds?.some(({ key }) => key !== undefined)) this.#inbox().look();
     if (starts !== undefined) for (const { identity } of starts) woke(identity.run);
     if (tells !== undefined) for (const told of tells) woke(told.run);
     if (!hub.hasListeners(run)) return;

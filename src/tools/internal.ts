@@ -53,6 +53,7 @@ export {
   clientTool,
   type GivenModel,
   type HandsOver,
+  type InputOf,
   type InputSchema,
   LoginRequired,
   NotSent,

@@ -11,8 +11,8 @@ import { endingProblems, foldProblems } from '#testing';
 import { builtFile } from '../kit/built.ts';
 import { projectDir } from '../kit/project.ts';
 
-/** Those of waits, schedules, approvals, undo, streams, and those that are compared with programs of others. */
-export const examples: readonly string[] = globSync('{4[6-9],5?,6?}-*.ts', {
+/** Those of a race in a flow, waits, schedules, approvals, undo, streams, and those that are compared with programs of others. */
+export const examples: readonly string[] = globSync('{16-flow-race,4[6-9]-*,5?-*,6?-*}.ts', {
   cwd: join(projectDir, 'examples'),
 }).sort();
 

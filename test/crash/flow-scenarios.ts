@@ -1,6 +1,6 @@
 /** Flows, to be cut in two by a crash at any moment of any of their nodes. */
 import { branchesOf } from '#core';
-import { edge, type Flow, flow, join, map, node, predicateRouter, unionRouter } from '#flow';
+import { edge, type Flow, flow, join, map, node, predicateRouter, race, unionRouter } from '#flow';
 import type { Control, Json } from '#pilotage';
 import type { Entry, RunState } from '#pilotage/state';
 import type { Effect } from '#pilotage/tools';
@@ -324,6 +324,77 @@ const blind = ofFlow(blindOf, {
   },
 });
 
+/** A race in which somebody is asked, an event never comes, one branch fails, one has an approval, and a timer is there when nobody answers. */
+function racing(forMs: number, need?: number) {
+  return (world: CrashWorld): Flow => {
+    const before = node(
+      'before',
+      does(world, 'once', (n: number) => n + 1),
+    );
+    const branches = [
+      node('asked', { ask: { question: (n: number) => `May ${n} be?`, schema: { type: 'boolean' } } }),
+      node('event', { event: { key: (n: number) => `n-${n}`, timeoutMs: 3_600_000 } }),
+      node('late', { sleep: { forMs } }),
+      node('fails', {
+        effect: 'pure',
+        execute: (): number => {
+          throw new Error('no');
+        },
+      }),
+      node('signed', { needsApproval: true, ...does(world, 'once', (n: number) => n * 10) }),
+    ];
+    const first = need === undefined ? race('first', { of: branches }) : race('first', { of: branches, need });
+    const after = node(
+      'after',
+      does(world, 'once', (won: Json) => won),
+    );
+    const edges = [edge(before, first), { from: first, to: after }];
+    return flow({ name: 'racing', inputSchema: {}, entry: before, exit: after, edges });
+  };
+}
+
+const endsWith = (state: RunState, payload: Json): string[] => {
+  const [end, wanted] = [state.ending?.kind === 'finished' ? state.ending.payload : state.ending, payload].map((one) =>
+    JSON.stringify(one),
+  );
+  return end === wanted ? [] : [`It ended with ${end}, not ${wanted}.`];
+};
+
+const races: readonly CrashScenario[] = [
+  ofFlow(racing(86_400_000), {
+    name: 'a race in a flow that an answer wins',
+    args: 1,
+    answer: (run, { token, reason }) =>
+      reason === 'await_input' ? run.answer(token, { kind: 'answer', value: true }) : undefined,
+    check: (state) => endsWith(state, { branch: 'asked', value: true }),
+  }),
+  ofFlow(racing(60_000), {
+    name: 'a race in a flow that a timer wins, for nobody answers',
+    args: 1,
+    answer: () => undefined,
+    check: (state) => endsWith(state, { branch: 'late', value: null }),
+  }),
+  ofFlow(racing(60_000, 2), {
+    name: 'a race in a flow of which two branches are needed: an answer, and a timer',
+    args: 1,
+    answer: (run, { token, reason }) =>
+      reason === 'await_input' ? run.answer(token, { kind: 'answer', value: true }) : undefined,
+    check: (state, _, tree) => [
+      ...endsWith(state, [
+        { branch: 'asked', value: true },
+        { branch: 'late', value: null },
+      ]),
+      ...otherValues(tree, { before: 1, asked: 1, late: 1, first: 1, after: 1, _finish: 1 }),
+    ],
+  }),
+  ofFlow(racing(86_400_000), {
+    name: 'a race in a flow that an approval wins',
+    args: 1,
+    answer: (run, { token, reason }) => (reason === 'approval_required' ? run.approve(token) : undefined),
+    check: (state) => endsWith(state, { branch: 'signed', value: 20 }),
+  }),
+];
+
 export const flowScenarios: readonly CrashScenario[] = [
   everything,
   loop,
@@ -333,4 +404,5 @@ export const flowScenarios: readonly CrashScenario[] = [
   cancelled,
   redirected,
   blind,
+  ...races,
 ];

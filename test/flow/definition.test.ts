@@ -117,7 +117,7 @@ describe('RT-26 a flow is checked when it is built', () => {
     expect(faultsOf(() => flow({ ...parts, name: 'outer', entry: deepest, exit: deepest }))).toMatchObject([
       {
         code: 'too_deep',
-        message: expect.stringContaining('has 5 levels of flows and maps in it'),
+        message: expect.stringContaining('has 5 levels of flows, maps and races in it'),
         nodes: [deepest.name],
       },
     ]);

@@ -12,6 +12,7 @@ import {
   node,
   type OutOf,
   predicateRouter,
+  race,
   unionRouter,
 } from '#flow';
 import { createRuntime, handle, type Identity, type Json, type Run, type ToolContext, tool } from '#pilotage';
@@ -114,6 +115,43 @@ describe('nodes', () => {
     node('a', { inputSchema: text, execute: () => 1, retries: 3 });
     // @ts-expect-error there is no function
     node('a', { inputSchema: text });
+  });
+});
+
+describe('waits and races', () => {
+  const reply = node('reply', { event: { key: (args: { id: string }) => args.id, schema: text } });
+  const asked = node('asked', { ask: { question: 'Well?', schema: z.boolean() } });
+  const late = node('late', { sleep: { forMs: 1_000 } });
+
+  it('give what is waited for', () => {
+    expectTypeOf(reply).toEqualTypeOf<Node<'reply', { id: string }, { text: string }>>();
+    expectTypeOf(asked).toEqualTypeOf<Node<'asked', unknown, boolean>>();
+    expectTypeOf(late).toEqualTypeOf<Node<'late', unknown, null>>();
+    expectTypeOf(node('any', { event: { key: 'k' } })).toEqualTypeOf<Node<'any', unknown, Json>>();
+    // @ts-expect-error a node waits for one thing
+    node('two', { sleep: { forMs: 1 }, event: { key: 'k' } });
+    // @ts-expect-error a time or a duration
+    node('two', { sleep: { forMs: 1, until: 2 } });
+  });
+
+  it('give the value with the name of its branch, and take what all branches take', () => {
+    const first = race('first', { of: [count, reply, late] });
+    type Winner =
+      | { branch: 'count'; value: number }
+      | { branch: 'reply'; value: { text: string } }
+      | { branch: 'late'; value: null };
+    expectTypeOf<OutOf<typeof first>>().toEqualTypeOf<Winner>();
+    expectTypeOf<InOf<typeof first>>().toExtend<{ text: string; id: string }>();
+    const several = race('several', { of: [count, late], need: 2 });
+    expectTypeOf<OutOf<typeof several>>().toEqualTypeOf<
+      ({ branch: 'count'; value: number } | { branch: 'late'; value: null })[]
+    >();
+    const shown = node('shown', { execute: ({ value }: { value: number }) => value });
+    unionRouter({ select: 'branch', branches: { count: shown } });
+    // @ts-expect-error the value of the branch is no number
+    edge(first, unionRouter({ select: 'branch', branches: { count: shown, reply: shown, late: shown } }).asNode('by'));
+    // @ts-expect-error the race takes an id too
+    edge(shout, first);
   });
 });
 

@@ -17,6 +17,7 @@ import {
   join as joinOf,
   node,
   predicateRouter,
+  race as raceOf,
   unionRouter,
 } from '#flow';
 import { builtUrl } from '../kit/built.ts';
@@ -138,6 +139,7 @@ const SHOWN: Readonly<Record<string, readonly RegExp[]>> = {
     /:19:16 \/edges\/0\/1: /,
   ],
   '16-flow-failure.ts': [/^other_card after card_refused\npaid with the valid card\nsorry: pay tool_rejected\n$/],
+  '16-flow-race.ts': [/^.*\n90 are covered\.\n.*\nThe person says false\.\n.*"branch":"late".*\nNobody has answered/],
   '70-server.ts': [/^paused\nrefund \[ 'approve', 'reject', 'answer' \]\ntool\.completed refund\nPaid back\.\n$/],
   // The order of the first page is not made in the second one before that is filled again.
   '17-live-handle.ts': [
@@ -289,12 +291,16 @@ function refusedFlows(): readonly (() => unknown)[] {
       allowCycle: true,
     });
   const [round, left, right] = [plain('p', true), plain('q', true), plain('s', true)] as const;
+  const leading = node('c', { execute: () => 1, onError: d as never });
   const lost = unionRouter({ select: 'kind', branches: { x: undefined as never } }).asNode('pick');
   const without = node('a', { execute: undefined as never, effect: 'pure' });
   return [
     made({ entry: a, exit: b, edges: [edge(a, b), edge(c, d)] }),
     made({ entry: a, exit: [b, c], edges: [edge(a, b)] }),
     made({ entry: a, exit: [] }),
+    ...[raceOf('r', { of: [] }), raceOf('r', { of: [a, b], need: 3 }), raceOf('r', { of: [a, leading] })].map((race) =>
+      made({ entry: race, exit: race }),
+    ),
     made({ entry: a, exit: b, edges: [edge(a, pick)] }),
     made({ entry: a, exit: [b, c], edges: [edge(a, b), edge(a, c)] }),
     made({ entry: a, exit: d, edges: [edge(a, b), edge(a, c), edge(b, d), edge(c, d)] }),

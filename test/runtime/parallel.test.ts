@@ -286,6 +286,28 @@ describe('joins', () => {
     expect(observations(state)[0]).toEqual([{ tool: 'b', index: 1, value: 'b' }]);
   });
 
+  it('n: stops what is left when too few are left for it, such as a wait that nothing ends', async () => {
+    const wait = make('wait', (_, context) => context.event({ key: 'never' }));
+    const { tools, end } = gated('a', 'b');
+    const made = world({
+      planner: script(parallel(named('a', 'b', 'wait'), { join: { kind: 'n', n: 2 } })),
+      tools: [...tools, wait],
+    });
+    const run = await start(made);
+    await until(async () => (await made.runtime.waiting()).length === 1);
+    end('a', 'bad');
+    end('b', 'bad');
+    await run.result();
+    expect((await run.state()).steps[0]).toMatchObject({
+      error: { code: 'parallel_threshold_unmet', data: { wanted: 2, reached: 0 } },
+      calls: [
+        {},
+        {},
+        { outcome: { kind: 'cancelled', error: { message: 'Too few branches were left for the join.' } } },
+      ],
+    });
+  });
+
   it('PX-15 keyed: gives an object in the order of the keys', async () => {
     const { tools, end } = gated('a', 'b');
     const run = await start(

@@ -61,6 +61,25 @@ describe('a signal', () => {
     expect(await made.journal.events.list({ tenant: 'local' })).toEqual([]);
   });
 
+  it.each([
+    ['comes while they wait', false],
+    ['was kept', true],
+  ])('that %s moves its call beside others that are under way', async (_, isKept) => {
+    const busy = make('busy', (_, { signal }) => new Promise((_, stop) => signal.addEventListener('abort', stop)), {
+      effect: 'pure',
+    });
+    const race = parallel([branch('busy'), branch('wait')], { join: { kind: 'first_success' } });
+    const made = world({ planner: script(race), tools: [busy, wait] });
+    if (isKept) await made.runtime.signal('order-17', 'paid');
+    const run = await start(made);
+    if (!isKept) {
+      await waits(made);
+      await made.runtime.signal('order-17', 'paid');
+    }
+    expect((await values(run))[0]).toEqual([{ tool: 'wait', index: 1, value: 'paid' }]);
+    expect(made.faults).toEqual([]);
+  });
+
   it('has a fresh id when it is given none', async () => {
     const { runtime } = world({ planner: script() });
     const one = await runtime.signal('k');

@@ -54,6 +54,42 @@ describe('a wait that ends while its call is under way', () => {
   });
 });
 
+describe('a call that is stopped when it has just begun to wait', () => {
+  const ask = make('ask', (_, context) => context.ask({ question: 'Well?' }), { effect: 'once' });
+
+  it('is not in doubt, whatever its effect: it waits as one does that is parked', async () => {
+    const made = world({
+      planner: script(parallel(named('ask', 'fast'), race)),
+      tools: [ask, make('fast', () => 'fast')],
+    });
+    const run = await start(made);
+    expect(await run.result()).toMatchObject({ status: 'finished' });
+    expect(outcomesOf(await run.state())).toMatchObject([
+      { kind: 'cancelled', error: { code: 'cancelled' } },
+      { value: 'fast' },
+    ]);
+    expect(await made.runtime.waiting()).toEqual([]);
+  });
+
+  it('lets its run be cancelled', async () => {
+    const asks = gate();
+    const asking = make(
+      'asking',
+      (_, context) => {
+        asks.open();
+        return context.ask({ question: 'Well?' });
+      },
+      { effect: 'once' },
+    );
+    const made = world({ planner: script(call('asking')), tools: [asking] });
+    const run = await start(made);
+    await asks.opened;
+    await run.cancel();
+    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'cancelled' });
+    expect(outcomesOf(await run.state())).toMatchObject([{ kind: 'cancelled' }]);
+  });
+});
+
 describe('a call that has been made, and whose value comes later', () => {
   const render = make('render', () => later({ key: 'film' }), { effect: 'once' });
 

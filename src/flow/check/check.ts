@@ -5,7 +5,8 @@ import type { FlowBudget, FlowGraph, GraphEdge, GraphNode } from '../graph.ts';
 import { cyclesOf } from './cycles.ts';
 import { type FlowFault, faultOf, flowInvalid, listedNames } from './fault.ts';
 import { routingFaults } from './guards.ts';
-import { type FlowParts, gatherGraph, type Sketch, unreachedFaults } from './sketch.ts';
+import { raceFaults } from './races.ts';
+import { type FlowParts, gatherGraph, isNode, type Sketch, unreachedFaults } from './sketch.ts';
 
 export interface GivenFlow extends FlowParts {
   readonly name: string;
@@ -21,7 +22,7 @@ export function checkedGraph(given: GivenFlow): FlowGraph {
     faults.push(faultOf('no_exit', 'The flow has no exit. Name the node that gives its output.', []));
   if (sketch === undefined) throw flowInvalid(shownFlow(name), faults);
   const nodes = new Map([...sketch.nodes].map(([at, node]) => [at, inFlow(node, name, sketch)]));
-  for (const node of nodes.values()) faults.push(...nodeFaults(node));
+  for (const node of nodes.values()) faults.push(...nodeFaults(node, sketch.nodes));
   faults.push(...shapeFaults(sketch), ...failureFaults(sketch), ...unreachedFaults(sketch));
   const cycles = cyclesOf(sketch);
   faults.push(...cycles.faults, ...hopFaults(cycles.goesRound, budget));
@@ -102,8 +103,9 @@ function hopFaults(hasCycle: boolean, { hops }: FlowBudget): FlowFault[] {
   return [faultOf('cycle_without_hops', message, [])];
 }
 
-function nodeFaults(node: GraphNode): FlowFault[] {
-  const { name, kind, tool, concurrency = 1 } = node;
+/** @param nodes the nodes of the flow. */
+function nodeFaults(node: GraphNode, nodes: ReadonlyMap<string, GraphNode>): FlowFault[] {
+  const { name, kind, tool, concurrency = 1, branches = [] } = node;
   const faults = nameFaults(`The ${kind} ${JSON.stringify(name)}`, name);
   // The function of a map is that of its items.
   const called = kind === 'map' && 'agent' in tool ? (Object.values(tool.agent.tools)[0] as AnyTool) : tool;
@@ -112,9 +114,11 @@ function nodeFaults(node: GraphNode): FlowFault[] {
       faults.push(faultOf('no_function', `The ${kind} ${name} has no function to run.`, [name]));
     }
   }
+  if (kind === 'race') faults.push(...raceFaults(node, nodes));
+  for (const branch of branches.filter(isNode)) faults.push(...nodeFaults(branch, nodes));
   const levels = levelsOf([tool]);
   if (levels > MAX_TASK_DEPTH) {
-    const message = `The ${kind} ${name} has ${levels} levels of flows and maps in it; a run has at most ${MAX_TASK_DEPTH} below it. Take one level out.`;
+    const message = `The ${kind} ${name} has ${levels} levels of flows, maps and races in it; a run has at most ${MAX_TASK_DEPTH} below it. Take one level out.`;
     faults.push(faultOf('too_deep', message, [name]));
   }
   if (!(Number.isInteger(concurrency) && concurrency >= 1 && concurrency <= MAX_AT_ONCE)) {

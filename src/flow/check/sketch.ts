@@ -70,7 +70,7 @@ export function gatherGraph({ entry, exits, edges }: FlowParts): Gathered {
 
 const MAX_SHOWN = 64;
 
-function isNode(given: unknown): given is GraphNode {
+export function isNode(given: unknown): given is GraphNode {
   return typeof given === 'object' && given !== null && 'kind' in given && 'tool' in given && 'allowCycle' in given;
 }
 

@@ -221,7 +221,7 @@ function noteCycle(left: readonly NodePlan[], reading: DocumentReading): void {
   }
   if (at === undefined) return;
   const cycle = [...path.slice(path.indexOf(at)), at].map(({ name }) => quotedName(name)).join(' -> ');
-  const message = `${cycle}: these need each other, with nothing between them but targets of routers and parents of joins. Put a node that runs between them.`;
+  const message = `${cycle}: these need each other, with nothing between them but targets of routers, parents of joins and branches of races. Put a node that runs between them.`;
   noteFault(reading, 'cycle_without_node', at.spot, message);
 }
 

@@ -4,6 +4,7 @@ import { atPointer, type Effect, type Json, jsonEquals } from '#core';
 import type { FailureWay } from '../graph.ts';
 import { map } from '../map.ts';
 import { join, node } from '../node.ts';
+import { race } from '../race.ts';
 import { predicateRouter, unionRouter } from '../router.ts';
 import { type DocumentPart, type Field, quotedName, type Spot } from './parts.ts';
 import {
@@ -28,6 +29,7 @@ import {
   wholeOf,
   wrongType,
 } from './values.ts';
+import { readWait } from './waits.ts';
 
 export interface NodePlan extends Form {
   readonly name: string;
@@ -44,8 +46,8 @@ const CALL_KEYS = [
   ...['description', 'outputSchema', 'effect', 'timeoutMs', 'firstByteMs', 'idleMs', 'retries', 'backoff'],
   ...['needsApproval', 'costUsd', 'poll', 'reconcile', 'inDoubt', 'undo', 'allowCycle', 'onError', 'onRejected'],
 ];
-const KINDS = ['execute', 'router', 'join', 'map', 'flow'] as const;
-const ALL_KEYS = [...KINDS, 'inputSchema', 'itemSchema', 'concurrency', ...CALL_KEYS];
+const KINDS = ['execute', 'ask', 'sleep', 'event', 'router', 'join', 'map', 'race', 'flow'] as const;
+const ALL_KEYS = [...KINDS, 'inputSchema', 'itemSchema', 'concurrency', 'need', ...CALL_KEYS];
 
 /** Nothing when its form cannot be told. */
 export function readNode(name: string, { key, part }: Field, reading: DocumentReading): NodePlan | undefined {
@@ -79,7 +81,7 @@ function readForm(name: string, part: DocumentPart, reading: DocumentReading): F
   if (kind === undefined || kinds.length > 1) {
     if (kind === undefined) fieldsOf(part, ALL_KEYS, reading);
     const found = kinds.length > 1 ? ` This node has ${kinds.map(quotedName).join(' and ')}.` : '';
-    const message = `A node has exactly one of "execute", "router", "join" with "execute", "map" and "flow".${found}`;
+    const message = `A node has exactly one of "execute", "ask", "sleep", "event", "router", "join" with "execute", "map", "race" and "flow".${found}`;
     return noteFault(reading, 'node_kind', part, message);
   }
   switch (kind) {
@@ -89,6 +91,12 @@ function readForm(name: string, part: DocumentPart, reading: DocumentReading): F
       return readJoin(name, part, reading);
     case 'map':
       return readMap(name, part, reading);
+    case 'race':
+      return readRace(name, part, reading);
+    case 'ask':
+    case 'sleep':
+    case 'event':
+      return readWait(kind, name, part, reading);
     case 'flow':
       return readSubflow(name, part, reading);
     case 'router':
@@ -134,6 +142,21 @@ function readMap(name: string, part: DocumentPart, reading: DocumentReading): Fo
     execute: functionOf(execute, reading) as () => unknown,
   };
   return { needs: [], make: () => map(name, options) };
+}
+
+function readRace(name: string, part: DocumentPart, reading: DocumentReading): Form | undefined {
+  const fields = fieldsOf(part, ['race', 'need', 'description', 'allowCycle', 'onError'], reading);
+  const branches = fields?.get('race');
+  if (fields === undefined || branches === undefined) return undefined;
+  const needs = nodeNamesOf(branches, reading);
+  const options = {
+    ...givenField('need', fields, (value) => wholeOf(value, 1, reading)),
+    ...givenField('description', fields, (value) => readTextPart(value, reading)),
+    ...givenField('allowCycle', fields, (value) => flagOf(value, reading)),
+  };
+  return (
+    needs && { needs, make: (nodeOf) => race(name, { ...options, of: needs.map(nodeOf) } as { of: []; need: number }) }
+  );
 }
 
 function readSubflow(name: string, part: DocumentPart, reading: DocumentReading): Form | undefined {

@@ -19,7 +19,7 @@ export interface DocumentReading {
 
 /** What a node is, beside its name: it can be made once those that it needs are. */
 export interface Form {
-  /** The parents of a join, the targets of a router. */
+  /** The parents of a join, the targets of a router, the branches of a race. */
   readonly needs: readonly string[];
   make(nodeOf: (name: string) => GraphNode): GraphNode;
 }
