@@ -32,6 +32,7 @@ import {
   readUsage,
   Thrown,
   timeAfter,
+  type Usage,
   usageIn,
 } from '#core';
 import { storeIfLarge } from '#journal';
@@ -96,7 +97,7 @@ function askForMove(ask: Ask, view: RunView, startedAt: number): Made | Promise<
     () => moveOf(deps.planner.next(view, signal.signal), ask, said),
     (settled) => {
       if (ask.attempt.aborted) {
-        const told = ask.isEnding() ? brokenOff(said, step, startedAt, STOPPED) : [];
+        const told = ask.isEnding() ? brokenOff(said, step, startedAt, STOPPED, usedBy(settled)) : [];
         return told.length === 0 ? undefined : told;
       }
       return answerOf(settled, step, startedAt, ask, said);
@@ -238,12 +239,21 @@ async function drain(
     const { value, done } = await source.next();
     if (done === true) return value;
     if (ask.attempt.aborted) {
-      await source.return(undefined as never);
+      await lastWords(source);
       throw ask.signal.signal.reason;
     }
     if (value.type === 'branches') return new Growing(value, source);
     say(value, said, ask);
   }
+}
+
+/** Pieces that a planner may give after it was stopped, before it is asked no more. */
+const MOST_LATE = 3;
+
+/** It is told by its signal that it was stopped. What it throws then may say what it has used. */
+async function lastWords(source: AsyncGenerator<Delta, Decision | Move>): Promise<void> {
+  for (let late = 0; late < MOST_LATE; late += 1) if ((await source.next()).done === true) return;
+  await source.return(undefined as never);
 }
 
 const STOPPED = {
@@ -261,11 +271,17 @@ function brokenOff(
   step: number,
   startedAt: number,
   how: typeof STOPPED | typeof FAILED,
+  usage?: Usage,
 ): readonly EntryBody[] {
-  if (text === '' && reasoning === '') return [];
+  if (text === '' && reasoning === '' && usage === undefined) return [];
   const moved: Mutable<Moved> = { kind: 'moved', step, startedAt, ...how };
-  takeNotes(moved, { decision: moved.decision, text, reasoning });
+  takeNotes(moved, { decision: moved.decision, text, reasoning, ...defined({ usage }) });
   return [moved];
+}
+
+/** What a planner that was stopped says it has used. */
+function usedBy(settled: Settled<unknown>): Usage | undefined {
+  return settled.kind === 'thrown' ? usageIn(Thrown.of(settled.error).data).usage : undefined;
 }
 
 function entriesOf(

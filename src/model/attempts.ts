@@ -76,7 +76,7 @@ export interface ModelAnswer {
 }
 
 /**
- * @throws the reason of the signal; PilotageError `budget_exceeded` for a request that does not fit what is `left` (see `withinBudget`); `context_window_exceeded` for a request that does not fit, with `data.model` and
+ * @throws the reason of the signal, or PilotageError `cancelled` with it as its cause and the usage of what was begun as `data.usage`; PilotageError `budget_exceeded` for a request that does not fit what is `left` (see `withinBudget`); `context_window_exceeded` for a request that does not fit, with `data.model` and
  * `data.overflow`; PilotageError `model_refused` for a request that is refused for what it says, with `data.model` and `data.refusal`; another failure that is the request's fault, as it is; PilotageError `model_unavailable` when no model is available, with `data.why` (an `Unavailable`), `data.tries`, perhaps `data.retryAfterMs`, and the last failure as its cause.
  */
 export async function askModel(options: AskOptions): Promise<ModelAnswer> {
@@ -217,7 +217,7 @@ class Tries {
   /** Goes on to the next try, when its time has come. @throws what ends the asking. */
   async next(error: unknown, inStream: boolean, said?: Reply): Promise<void> {
     const { signal, clock, models, requestFor } = this.#options;
-    signal.throwIfAborted();
+    if (signal.aborted) throw this.#stopped(signal.reason, said);
     const overflow = overflowOf(error);
     if (overflow !== undefined) {
       if (said !== undefined) this.#count(said);
@@ -251,6 +251,14 @@ class Tries {
     }
     this.#remarks = [...this.#remarks, { type: 'model.fallback', from, to: this.model.name, error: data }];
     if (waitMs > 0) await pause(waitMs, signal, clock);
+  }
+
+  /** What a reply that is stopped has used counts: its provider charges for it. */
+  #stopped(reason: unknown, said: Reply | undefined): unknown {
+    if (said !== undefined) this.#count(said);
+    if (this.#usage === undefined) return reason;
+    const message = `The reply of the model ${this.model.name} was stopped.`;
+    return new PilotageError('cancelled', message, { data: { usage: { ...this.#usage } }, cause: reason });
   }
 
   /** A server that has answered before, in any way, is known to exist. */

@@ -189,3 +189,60 @@ it('a planner that says so of itself, and not of a limit of the run, has failed'
 function unavailable(): Error {
   return Object.assign(new Error('Overloaded.'), { statusCode: 503, isRetryable: true });
 }
+
+describe('a reply that is stopped', () => {
+  it.each(['cancel', 'deadline'] as const)('by a %s counts what it had used, by an estimate', async (why) => {
+    const model = scriptedModel([{ text: 'One two three four five.', stall: true }]);
+    const made = world({ planner: react({ model, prices: PRICES }) });
+    const limits = why === 'deadline' ? { deadlineAt: made.clock.now() + 60_000 } : {};
+    const run = await start(made, { limits });
+    const said: string[] = [];
+    const reading = (async () => {
+      for await (const event of run.events()) if (event.type === 'token') said.push(event.text);
+    })();
+    await until(() => said.join('') === 'One two three four five.');
+    if (why === 'cancel') await run.cancel();
+    else made.clock.advance(60_000);
+    const result = await run.result();
+    await reading;
+    expect(result).toMatchObject({
+      reason: why === 'cancel' ? 'cancelled' : 'deadline_exceeded',
+      usage: { estimated: true, outputTokens: 7 },
+    });
+    const { inputTokens, outputTokens, costMicroUsd } = result.usage;
+    expect(inputTokens).toBeGreaterThan(200);
+    expect(costMicroUsd).toBe(inputTokens + 3 * outputTokens);
+  });
+
+  it('is not counted where nothing had come of it yet', async () => {
+    const model = scriptedModel([{ stall: true }]);
+    const run = await start(world({ planner: react({ model }) }));
+    await until(() => model.calls.length === 1);
+    await run.cancel();
+    expect(await run.result()).toMatchObject({ reason: 'cancelled', usage: { inputTokens: 0 } });
+  });
+
+  it('of a planner that gives piece after piece all the same is let go of', async () => {
+    let given = 0;
+    const made = world({
+      planner: async function* (_, signal) {
+        for (;;) {
+          given += 1;
+          yield { type: 'text', text: 'and ' } as const;
+          await new Promise((resolve) => setImmediate(resolve));
+          if (signal.aborted && given > 1_000) throw new Error('It was never let go of.');
+        }
+      },
+      tools: [],
+    });
+    const run = await start(made);
+    const reading = collect(run);
+    await until(() => given > 5);
+    await run.cancel();
+    expect(await run.result()).toMatchObject({ reason: 'cancelled' });
+    await reading;
+    const last = given;
+    await quiet();
+    expect(given).toBe(last);
+  });
+});
