@@ -211,6 +211,14 @@ CREATE TABLE {passing} (
 CREATE INDEX passing_run ON {passing} (run, number);
 `,
   },
+  {
+    // Lists of a tenant, and of a user, are in the order of their keys.
+    sql: `
+CREATE INDEX runs_tenant ON {runs} (tenant, key);
+CREATE INDEX runs_user ON {runs} (tenant, "user", key);
+CREATE INDEX open_waits_tenant ON {open_waits} (tenant, number);
+`,
+  },
 ];
 
 /** The newest version that this code knows. */
