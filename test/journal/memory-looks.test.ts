@@ -1,7 +1,7 @@
 /** How many runs a journal in memory looks at for what is asked: those that it is about, and not all that are stored. */
 import { describe, expect, it } from 'vitest';
 import { type Journal, memoryJournal, type RunQuery } from '#journal';
-import { identity, newRun, newTask, startedEntry } from '#testing';
+import { createWaiting, eventWait, identity, newRun, newTask, startedEntry, step } from '#testing';
 
 const RUNS = 300;
 
@@ -48,4 +48,23 @@ describe('a list of a journal in memory', () => {
     expect(found).toEqual(['run_291', 'run_290', 'run_199', 'run_198', 'run_197']);
     expect(looks).toBe(5);
   });
+});
+
+it('a page of what waits is read from its beginning on, and is in order also where a wait was told anew', async () => {
+  const journal = memoryJournal();
+  const waits = Array.from({ length: RUNS }, (_, wait) => eventWait(wait, `key ${wait}`));
+  const claim = await createWaiting(journal, 'run_1', ...waits);
+  await journal.append(step(claim, 2, { waits: { adds: [eventWait(0, 'another key')] } }));
+  let looks = 0;
+  const { tenant } = identity('run_1');
+  const counting = {
+    limit: 5,
+    get tenant() {
+      looks += 1;
+      return tenant;
+    },
+  };
+  const page = await journal.waits.list(counting);
+  expect(page.map(({ key }) => key)).toEqual(['another key', 'key 1', 'key 2', 'key 3', 'key 4']);
+  expect(looks).toBeLessThan(15);
 });
