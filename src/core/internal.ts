@@ -180,6 +180,7 @@ export {
 } from './errors.ts';
 export type { EventPayloads, EventType, RunEvent, TaskStep } from './event.ts';
 export { isEventType, isRecorded } from './event-types.ts';
+export { Heap } from './heap.ts';
 export {
   assertIdentity,
   assertScope,

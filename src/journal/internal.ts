@@ -64,8 +64,9 @@ export {
   runNotFound,
 } from './rules.ts';
 export type { ScheduleMove, ScheduleQuery, ScheduleStore, StoredSchedule } from './schedules-port.ts';
+export { MIGRATIONS } from './sqlite/migrations.ts';
 export { FIND_DUE } from './sqlite/runs.ts';
-export { MIGRATIONS, openDatabase, SCHEMA_VERSION } from './sqlite/schema.ts';
+export { openDatabase, SCHEMA_VERSION } from './sqlite/schema.ts';
 export { endSharedReads } from './sqlite/shared-read.ts';
 export { addToLayer, assertStoreIndex, type StoreIndex, type StoreLayer, StoreView } from './store-view.ts';
 export { storedJson, storedJsonIfAny, storeIfLarge, storeValue } from './stored-json.ts';

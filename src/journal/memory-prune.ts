@@ -1,5 +1,5 @@
 /** Which runs of a journal in memory may go that ended long ago. */
-import { scopeKey } from '#core';
+import type { StoredRuns } from './memory-order.ts';
 import type { StoredRun } from './memory-runs.ts';
 import { PRUNE_ROOTS, PRUNE_RUNS, PRUNE_WINDOW, type Pruned, type PruneRequest, successorOf } from './prune-port.ts';
 import { hasEnded } from './rules.ts';
@@ -12,7 +12,7 @@ export interface PrunedTrees {
 
 /** What goes with a call, out of the runs in the order of their age, and where the next call goes on. */
 export function prunable(
-  runs: ReadonlyMap<string, StoredRun>,
+  runs: StoredRuns,
   request: PruneRequest,
   now: number,
 ): { readonly trees: readonly PrunedTrees[]; readonly next: Pruned['next'] } {
@@ -20,9 +20,8 @@ export function prunable(
   const stored = new Stored(runs, request, now);
   const trees: PrunedTrees[] = [];
   let [seen, roots, count] = [0, 0, 0];
-  for (const run of runs.values()) {
+  for (const run of runs.from(after)) {
     const { age, turn, identity } = run;
-    if (age < after) continue;
     if (seen === PRUNE_WINDOW || roots === PRUNE_ROOTS || count >= PRUNE_RUNS) return { trees, next: age };
     seen += 1;
     // A conversation is taken up by its first turn.
@@ -38,16 +37,14 @@ export function prunable(
 }
 
 class Stored {
-  readonly #runs: ReadonlyMap<string, StoredRun>;
+  readonly #runs: StoredRuns;
   readonly #request: PruneRequest;
   readonly #now: number;
-  readonly #tasks: ReadonlyMap<string | undefined, readonly StoredRun[]>;
 
-  constructor(runs: ReadonlyMap<string, StoredRun>, request: PruneRequest, now: number) {
+  constructor(runs: StoredRuns, request: PruneRequest, now: number) {
     this.#runs = runs;
     this.#request = request;
     this.#now = now;
-    this.#tasks = Map.groupBy(runs.values(), ({ first }) => first.task?.parent);
   }
 
   #isKept({ status, updatedAt, owner, leaseUntil }: StoredRun): boolean {
@@ -77,12 +74,10 @@ class Stored {
   }
 
   #treeOf(run: StoredRun): readonly StoredRun[] {
-    const tasks = this.#tasks.get(run.identity.run) ?? [];
-    return [run, ...tasks.flatMap((task) => this.#treeOf(task))];
+    return [run, ...[...this.#runs.tasksOf(run.identity.run)].flatMap((task) => this.#treeOf(task))];
   }
 
   #ofSession({ identity }: StoredRun): readonly StoredRun[] {
-    const key = scopeKey(identity);
-    return [...this.#runs.values()].filter((run) => scopeKey(run.identity) === key);
+    return [...this.#runs.ofSession(identity)];
   }
 }

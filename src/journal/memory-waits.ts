@@ -51,7 +51,8 @@ export class MemoryWaits<Run extends WaitingRun> {
   readonly #access: Access<Run>;
   /** By run, then by id. */
   readonly #byRun = new Map<Run, Map<string, StoredWait<Run>>>();
-  readonly #all = new Set<StoredWait<Run>>();
+  /** In the order of their numbers: one that takes the place of another has its number, and its place. */
+  readonly #all = new Map<number, StoredWait<Run>>();
   readonly #mailboxes = new Map<string, Mailbox<Run>>();
   #numbers = 0;
   /** When the time of the next signal is over. */
@@ -94,21 +95,25 @@ export class MemoryWaits<Run extends WaitingRun> {
   #add(run: Run, given: WaitRow): void {
     const row = deepFreeze({ ...given });
     const before = this.#byRun.get(run)?.get(row.id);
-    if (before !== undefined) this.#remove(before);
+    if (before !== undefined) this.#takeOut(before);
     else this.#numbers += 1;
     const wait: StoredWait<Run> = { number: before?.number ?? this.#numbers, run, row };
     const ofRun = this.#byRun.get(run) ?? new Map<string, StoredWait<Run>>();
     this.#byRun.set(run, ofRun.set(row.id, wait));
-    this.#all.add(wait);
+    this.#all.set(wait.number, wait);
     if (row.key !== undefined) this.#mailbox(run.identity.tenant, row.key).waits.add(wait);
   }
 
   #remove(wait: StoredWait<Run>): void {
+    this.#all.delete(wait.number);
+    this.#takeOut(wait);
+  }
+
+  #takeOut(wait: StoredWait<Run>): void {
     const { run, row } = wait;
     const ofRun = this.#byRun.get(run);
     ofRun?.delete(row.id);
     if (ofRun?.size === 0) this.#byRun.delete(run);
-    this.#all.delete(wait);
     if (row.key === undefined) return;
     const { tenant } = run.identity;
     this.#mailbox(tenant, row.key).waits.delete(wait);
@@ -205,11 +210,14 @@ export class MemoryWaits<Run extends WaitingRun> {
   #list(query: WaitQuery): OpenWait[] {
     const limit = pageSize(query);
     const { after = 0 } = query;
-    return [...this.#all]
-      .filter((wait) => wait.number > after && matches(wait, query))
-      .sort((one, other) => one.number - other.number)
-      .slice(0, limit)
-      .map(({ number, run: { identity, agent }, row }): OpenWait => ({ ...row, ...identity, agent, number }));
+    const found: OpenWait[] = [];
+    for (const wait of this.#all.values()) {
+      const { number, run, row } = wait;
+      if (number <= after || !matches(wait, query)) continue;
+      found.push({ ...row, ...run.identity, agent: run.agent, number });
+      if (found.length === limit) break;
+    }
+    return found;
   }
 
   #kept(query: SignalQuery, now: number): KeptSignal[] {

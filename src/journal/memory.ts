@@ -18,6 +18,7 @@ import {
 } from '#core';
 import { LeaseWatch } from './lease-watch.ts';
 import { MemoryItems } from './memory-items.ts';
+import { StoredRuns } from './memory-order.ts';
 import { MemoryPassing } from './memory-passing.ts';
 import { type PrunedTrees, prunable } from './memory-prune.ts';
 import {
@@ -122,7 +123,7 @@ class MemoryJournal implements Journal {
   readonly streams: MemoryStreams;
   readonly passing: MemoryPassing;
   readonly #clock: Clock;
-  readonly #runs = new Map<string, StoredRun>();
+  readonly #runs = new StoredRuns();
   readonly #unended = new Set<StoredRun>();
   /** How many runs there ever were. */
   #born = 0;
@@ -231,7 +232,7 @@ class MemoryJournal implements Journal {
     const stored = storedRun(run, first, this.#born, now);
     this.#born += 1;
     if (isTurn(first)) this.#turns.add(stored, waits);
-    this.#runs.set(identity.run, stored);
+    this.#runs.add(stored);
     this.#unended.add(stored);
     this.#countLive(stored, 1);
     this.#watchers.wake(identity.run);
@@ -266,9 +267,9 @@ class MemoryJournal implements Journal {
 
   async #deleteSession(scope: Scope): Promise<number> {
     this.#assertOpen();
-    const key = ownedBy(scope);
+    ownedBy(scope);
     const now = this.#clock.now();
-    const runs = [...this.#runs.values()].filter(({ identity }) => scopeKey(identity) === key);
+    const runs = [...this.#runs.ofSession(scope)];
     for (const { identity, owner, leaseUntil, status } of runs) {
       if (hasEnded(status) || owner === undefined || leaseUntil <= now) continue;
       throw sessionBusy(cannotDelete(scope), identity.run);
@@ -286,8 +287,9 @@ class MemoryJournal implements Journal {
   #drop(runs: readonly StoredRun[], now: number): void {
     // First, so that none of them gets what another one gives back.
     for (const run of runs) this.#waits.change(run, { ends: true }, now);
-    for (const { identity, told } of runs) {
-      this.#runs.delete(identity.run);
+    for (const run of runs) {
+      const { identity, told } = run;
+      this.#runs.delete(run);
       for (const id of told) this.#messages.delete(messageKey(identity, id));
       for (const rows of [this.snapshots, this.streams, this.passing]) rows.drop(identity.run);
     }
@@ -316,9 +318,7 @@ class MemoryJournal implements Journal {
       this.#turns.delete(scope);
       this.#watchers.wakeSession(scope);
     }
-    const key = scopeKey(scope);
-    if (![...this.#runs.values()].some(({ identity }) => scopeKey(identity) === key))
-      this.artifacts.delete(scope, before);
+    if (this.#runs.ofSession(scope).size === 0) this.artifacts.delete(scope, before);
   }
 
   /** At once: a promise would be a good part of the cost. */
@@ -403,15 +403,15 @@ class MemoryJournal implements Journal {
     return found;
   }
 
-  *#newestFirst({ after, beforeTurn, tenant = '', user = '', session = '' }: RunQuery): Generator<StoredRun, void> {
+  *#newestFirst(query: RunQuery): Generator<StoredRun, void> {
+    const { after, beforeTurn, tenant = '', user = '', session = '' } = query;
     if (beforeTurn !== undefined) {
       const turns = this.#turns.of({ tenant, user, session });
       // Not a copy of all for a page of them.
       for (let at = Math.min(turns.length, beforeTurn - 1); at > 0; at -= 1) yield turns[at - 1] as StoredRun;
       return;
     }
-    const { age = Number.POSITIVE_INFINITY } = after === undefined ? {} : this.#run(after);
-    yield* [...this.#runs.values()].filter((run) => run.age < age).reverse();
+    yield* this.#runs.newestFirst(query, after === undefined ? Number.POSITIVE_INFINITY : this.#run(after).age);
   }
 
   async claim(request: ClaimRequest): Promise<Claim | undefined> {

@@ -12,6 +12,8 @@ import { Kept } from './kept.ts';
 /** So many runs at most, with so many entries together; but the last one stays, however long it is. */
 const MOST_RUNS = 64;
 const MOST_ENTRIES = 50_000;
+/** So many earlier states of a run: one for each of so many readers that are behind its end. */
+const MOST_EARLIER = 8;
 /** A snapshot is stored when a run is let go of that has so many entries more than the last one. */
 const PARKED_EVERY = 500;
 /** A run that goes on and on has one after so many: to make it takes time that the run would have. */
@@ -19,8 +21,8 @@ const DRIVEN_EVERY = 4_000;
 
 interface Known {
   readonly state: RunState;
-  /** The state at which it was let go of before: readers come from there. */
-  readonly earlier: RunState | undefined;
+  /** Where readers have been, and where it was let go of before: readers come from there. The last one was used last. */
+  earlier: readonly RunState[];
   /** Absent: it is with a driver, or there never was one. */
   kept: Kept | undefined;
 }
@@ -65,9 +67,13 @@ export class KnownStates {
   keep(state: RunState, kept?: Kept): void {
     const { run } = state.identity;
     const before = this.#known.get(run);
-    if (before !== undefined && before.state.head > state.head) return;
+    if (before !== undefined && before.state.head > state.head) {
+      before.earlier = withEarlier(before.earlier, state);
+      return;
+    }
     this.forget(run);
-    const earlier = before !== undefined && before.state.head < state.head ? before.state : before?.earlier;
+    const isLater = before !== undefined && before.state.head < state.head;
+    const earlier = isLater ? withEarlier(before.earlier, before.state) : (before?.earlier ?? []);
     this.#known.set(run, { state, earlier, kept: kept?.parked() ?? before?.kept });
     this.#entries += state.head;
     for (const [oldest] of this.#known) {
@@ -128,7 +134,9 @@ export class KnownStates {
     if (known === undefined) return undefined;
     const { state, earlier, kept = new Kept() } = known;
     if (state.head <= upTo) return { state, kept };
-    return earlier !== undefined && earlier.head <= upTo ? { state: earlier, kept: new Kept() } : undefined;
+    let nearest: RunState | undefined;
+    for (const one of earlier) if (one.head <= upTo && one.head >= (nearest?.head ?? 0)) nearest = one;
+    return nearest && { state: nearest, kept: new Kept() };
   }
 
   async #stored(run: string, upTo: number): Promise<Read | undefined> {
@@ -157,7 +165,12 @@ export class KnownStates {
     }
     const state = copyState(base);
     for (const entry of since) applyEntry(state, entry);
-    if (since.length > 0 && this.#known.get(run)?.state === base) this.keep(copyState(state));
+    const known = this.#known.get(run);
+    if (since.length === 0 || known === undefined) return { state, kept };
+    // The reader has gone on from there.
+    const wasEarlier = known.earlier.includes(base);
+    if (wasEarlier) known.earlier = known.earlier.filter((one) => one !== base);
+    if (wasEarlier || known.state === base) this.keep(copyState(state));
     return { state, kept };
   }
 
@@ -180,6 +193,10 @@ export class KnownStates {
       .finally(() => this.#storing.delete(storing));
     this.#storing.add(storing);
   }
+}
+
+function withEarlier(states: readonly RunState[], state: RunState): readonly RunState[] {
+  return [...states.filter(({ head }) => head !== state.head), state].slice(-MOST_EARLIER);
 }
 
 /** A repair takes entries out of a run, and ends with a pause unless the run has ended. Then nothing tells of it behind the end, from which a failed run goes on. */

@@ -3,18 +3,28 @@
  * which may be set, and timers stand still while the machine sleeps: it is looked at again and again.
  */
 
-import { type Clock, describeThrown, LONGEST_NAP_MS } from '#core';
+import { type Clock, describeThrown, Heap, LONGEST_NAP_MS } from '#core';
 
 /** The delay, in milliseconds, with which due runs are looked at: the store's clock may be behind this clock. */
 const LEAST_DELAY_MS = 10;
 /** How many due alarms ring in one turn of the event loop. */
 const RINGS_A_TURN = 64;
 
+/** The time of a run, in milliseconds since the epoch. */
+interface Alarm {
+  readonly run: string;
+  readonly at: number;
+}
+
+/** Alarms that count no more are taken out of the order when there are so many of them, and more than those that count. */
+const MOST_STALE = 64;
+
 export class Alarms {
   readonly #clock: Clock;
   readonly #ring: (run: string) => void;
-  /** Milliseconds since the epoch, by run. */
-  readonly #times = new Map<string, number>();
+  readonly #alarms = new Map<string, Alarm>();
+  /** The earliest first; among them those that were cleared or set anew, which are not in `#alarms` any more. */
+  readonly #order = new Heap<Alarm>((one, other) => one.at < other.at);
   /** Runs for which the process stays alive, since they wait for nobody. */
   readonly #holding = new Set<string>();
   #armed: { readonly at: number; readonly holds: boolean; readonly cancel: () => void } | undefined;
@@ -26,21 +36,26 @@ export class Alarms {
 
   /** In place of the one that the run has. @param holds the process stays alive for it. */
   set(run: string, at: number, holds: boolean): void {
-    this.#times.set(run, at);
+    const alarm = { run, at };
+    this.#alarms.set(run, alarm);
+    this.#order.push(alarm);
+    this.#forgetStale();
     if (holds) this.#holding.add(run);
     else this.#holding.delete(run);
     if (this.#armed === undefined || at < this.#armed.at || this.#armed.holds !== this.#holds) this.#arm(at);
   }
 
   clear(run: string): void {
-    if (!this.#times.delete(run)) return;
+    if (!this.#alarms.delete(run)) return;
+    this.#forgetStale();
     this.#holding.delete(run);
-    if (this.#times.size === 0) this.stop();
+    if (this.#alarms.size === 0) this.stop();
     else if (this.#armed?.holds !== this.#holds) this.#arm(this.#armed?.at ?? 0);
   }
 
   stop(): void {
-    this.#times.clear();
+    this.#alarms.clear();
+    this.#order.clear();
     this.#holding.clear();
     this.#armed?.cancel();
     this.#armed = undefined;
@@ -59,22 +74,31 @@ export class Alarms {
     this.#armed = { at: first, holds, cancel: this.#clock.after(delayMs, () => this.#look(), { holds }) };
   }
 
+  #counts(alarm: Alarm): boolean {
+    return this.#alarms.get(alarm.run) === alarm;
+  }
+
+  #forgetStale(): void {
+    if (this.#order.size > 2 * this.#alarms.size + MOST_STALE) this.#order.keep((alarm) => this.#counts(alarm));
+  }
+
   #look(): void {
     this.#armed = undefined;
     const now = this.#clock.now();
-    let earliest = Number.POSITIVE_INFINITY;
     let rung = 0;
-    for (const [run, at] of this.#times) {
-      if (at > now || rung === RINGS_A_TURN) {
-        earliest = Math.min(earliest, at);
-        continue;
+    for (let first = this.#order.first; first !== undefined; first = this.#order.first) {
+      const counts = this.#counts(first);
+      if (counts && (first.at > now || rung === RINGS_A_TURN)) {
+        this.#arm(first.at);
+        return;
       }
+      this.#order.pop();
+      if (!counts) continue;
       rung += 1;
-      this.#times.delete(run);
-      this.#holding.delete(run);
-      this.#ring(run);
+      this.#alarms.delete(first.run);
+      this.#holding.delete(first.run);
+      this.#ring(first.run);
     }
-    if (this.#times.size > 0) this.#arm(earliest);
   }
 }
 

@@ -14,6 +14,8 @@ export {
   claimFirst,
   control,
   createClaimed,
+  createWaiting,
+  eventWait,
   expectCode,
   identity,
   newRun,

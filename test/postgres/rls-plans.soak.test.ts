@@ -98,4 +98,12 @@ describe('plans of statements on separated tenants', async () => {
     expect(plan).toMatch(/using runs_(scope|turns) on runs.*\nIndex Cond: .*"user" >= /);
     expect(plan).not.toMatch(/Seq Scan on (?!tenant_roles)\w+_?(runs|entries|controls|artifacts|store_items)/);
   });
+
+  it('a page of runs of a tenant, or of a user, comes out of an index in its order, and is not sorted', async () => {
+    for (const whose of [{}, { user: 'u0' }]) {
+      const plan = await plansOf(ours, (journal) => journal.list({ tenant: ours, limit: 5, ...whose }));
+      expect(plan).toMatch(/Index Scan Backward using runs_(tenant|user) on runs.*\nIndex Cond: .*tenant = /);
+      expect(plan).not.toContain('Sort');
+    }
+  });
 });

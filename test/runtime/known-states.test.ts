@@ -296,3 +296,30 @@ it('a run that goes on and on has a snapshot long before it ends, and one that e
   await expectAsFolded(other.run('long'), journal);
   expect(await other.run('long').result()).toMatchObject({ status: 'finished', usage: { steps: 2_150, calls: 2_150 } });
 });
+
+it('readers of a long run that has ended go through it page by page, and each entry is folded once for each of them', async () => {
+  const { journal, read } = counted(memoryJournal());
+  const echo = make('echo', ({ n }) => n as number, { effect: 'read' });
+  const next = ({ trajectory: { count } }: RunView): Decision =>
+    count < 2_100 ? { kind: 'call_tool', tool: 'echo', args: { n: count } } : { kind: 'finish', reason: 'goal' };
+  const runtime = createRuntime({ planner: { name: 'counts', next }, tools: [echo], journal });
+  onTestFinished(() => runtime.close());
+  const run = await runtime.start('q', { identity: local('ana'), limits: { steps: 2_101 } });
+  await run.result();
+  read.entries = 0;
+  const places = [1, 2_000, 3_500];
+  const told = new Set<number>();
+  for (let isMore = true; isMore; ) {
+    isMore = false;
+    for (const [reader, from] of places.entries()) {
+      const page = await run.recorded({ from, limit: 100 });
+      for (const { seq } of page.events) told.add(seq);
+      isMore ||= page.next > from;
+      places[reader] = page.next;
+    }
+  }
+  const head = (await run.state()).head;
+  expect(told.size).toBe(head);
+  // Each reads its pages, and the fold comes behind it: the first one reads twice what there is.
+  expect(read.entries).toBeLessThan(8 * head);
+});

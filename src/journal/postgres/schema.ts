@@ -2,7 +2,7 @@
  * The tables of a journal on Postgres, and how they come to the present version. Steps are only ever added: step n brings a schema from
  * version n to n + 1.
  *
- * What columns mean is what they mean in the SQLite file (`../sqlite/schema.ts`), with these differences: `runs.head` is the seq of the
+ * What columns mean is what they mean in the SQLite file (`../sqlite/migrations.ts`), with these differences: `runs.head` is the seq of the
  * last entry, set by the same statement that adds entries; a run is in one of the indexes `runs_ready`, `runs_timed` and
  * `runs_leased` while somebody may have to do something for it, so that a claim never looks at runs that have ended; and a row of
  * `store_items` has its vector as bytes. The title of a session is JSON, since Postgres takes no text with the character U+0000. Times are milliseconds since the epoch, by the database's clock. Texts are compared by their bytes.
@@ -209,6 +209,14 @@ CREATE TABLE {passing} (
   value text NOT NULL
 );
 CREATE INDEX passing_run ON {passing} (run, number);
+`,
+  },
+  {
+    // Lists of a tenant, and of a user, are in the order of their keys.
+    sql: `
+CREATE INDEX runs_tenant ON {runs} (tenant, key);
+CREATE INDEX runs_user ON {runs} (tenant, "user", key);
+CREATE INDEX open_waits_tenant ON {open_waits} (tenant, number);
 `,
   },
 ];

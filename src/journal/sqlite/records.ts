@@ -87,12 +87,14 @@ export class SqliteRecords {
     if (query.status !== undefined) {
       filter(`status IN (${query.status.map(() => '?').join(', ')})`, ...query.status);
     }
+    // As the index has it that leads to the runs: in another order SQLite would sort them all, for whichever page.
+    const byKey = leading === undefined ? 'key' : 'found.run';
     // A key is given once, in the order of creation.
-    if (query.after !== undefined && part === undefined) filter('key < ?', this.#key(query.after));
+    if (query.after !== undefined && part === undefined) filter(`${byKey} < ?`, this.#key(query.after));
     if (query.beforeTurn !== undefined) filter('turn < ?', query.beforeTurn);
     // Last, for it is what takes long.
     if (query.text !== undefined) filter(HAS_TEXT, query.text.toLowerCase());
-    const order = query.beforeTurn === undefined ? 'key' : 'turn';
+    const order = query.beforeTurn === undefined ? byKey : 'turn';
     const sql = `${leading === undefined ? FIND_RECORD : OF_LABEL} ${['TRUE', ...where].join(' AND ')} ORDER BY ${order} DESC ${atMost('?')}`;
     const rows = this.#list(sql).all<RecordRow>(...values, limit);
     return rows.map((row) => storedRecord(row, now));

@@ -15,19 +15,19 @@ const inTurn = (of = ''): string =>
 const isWaiting = (of = ''): string => `${of}waits > 0 AND ${of}status NOT IN ('finished', 'failed', 'cancelled')`;
 const sameScope = (of: string): string =>
   `${of}.tenant = this.tenant AND ${of}.user = this.user AND ${of}.session = this.session`;
-/** The last turn, for each session: found by one look into the index for each of them. */
+const TURNS = 'FROM runs WHERE tenant = :tenant AND turn IS NOT NULL';
+/** The last turn, for each session: found by one look into the index for each of them, and for each user. */
 const SESSIONS = `
-  WITH RECURSIVE names (user, session) AS (
-    SELECT * FROM (
-      SELECT user, session FROM runs
-      WHERE tenant = :tenant AND turn IS NOT NULL AND user >= coalesce(:user, '') ORDER BY user, session LIMIT 1
-    )
+  WITH RECURSIVE users (user) AS (
+    SELECT coalesce(:user, (SELECT min(user) ${TURNS}))
     UNION ALL
-    SELECT (SELECT user FROM runs WHERE tenant = :tenant AND turn IS NOT NULL
-        AND (user, session) > (names.user, names.session) ORDER BY user, session LIMIT 1),
-      (SELECT session FROM runs WHERE tenant = :tenant AND turn IS NOT NULL
-        AND (user, session) > (names.user, names.session) ORDER BY user, session LIMIT 1)
-    FROM names WHERE names.user IS NOT NULL AND (:user IS NULL OR names.user = :user)
+    SELECT (SELECT min(user) ${TURNS} AND user > users.user) FROM users WHERE users.user IS NOT NULL AND :user IS NULL
+  ),
+  names (user, session) AS (
+    SELECT user, (SELECT min(session) ${TURNS} AND user = users.user) FROM users WHERE user IS NOT NULL
+    UNION ALL
+    SELECT user, (SELECT min(session) ${TURNS} AND user = names.user AND session > names.session)
+    FROM names WHERE session IS NOT NULL
   )
   SELECT names.user, names.session, facts.title, (
       SELECT max(created_at) FROM (
@@ -37,7 +37,7 @@ const SESSIONS = `
     ) AS updated_at
   FROM names LEFT JOIN session_facts AS facts
     ON facts.tenant = :tenant AND facts.user = names.user AND facts.session = names.session
-  WHERE names.user IS NOT NULL AND (:user IS NULL OR names.user = :user) AND updated_at >= :since
+  WHERE names.session IS NOT NULL AND updated_at >= :since
     AND (:text IS NULL OR has_text(names.session, :text) OR has_text(facts.title, :text))
     AND (:afterAt IS NULL OR updated_at < :afterAt
       OR (updated_at = :afterAt AND (names.user, names.session) > (:afterUser, :afterSession)))

@@ -37,8 +37,8 @@ function statementsOn(db: DatabaseSync) {
   const sql = prepared(db);
   return {
     add: sql(`
-      INSERT INTO open_waits (run, id, tenant, kind, reason, key, until, body)
-      SELECT key, :id, tenant, :kind, :reason, :wanted, :until, :body FROM runs WHERE key = :run
+      INSERT INTO open_waits (run, id, tenant, user, kind, reason, key, until, body)
+      SELECT key, :id, tenant, user, :kind, :reason, :wanted, :until, :body FROM runs WHERE key = :run
       ON CONFLICT (run, id) DO UPDATE SET kind = excluded.kind, reason = excluded.reason, key = excluded.key,
         until = excluded.until, body = excluded.body`),
     remove: sql('DELETE FROM open_waits WHERE run = ? AND id = ?'),
@@ -195,7 +195,7 @@ export class SqliteWaits {
       values.push(value);
     };
     filter('open_waits.tenant', query.tenant);
-    filter('runs.user', query.user);
+    filter('open_waits.user', query.user);
     filter('runs.session', query.session);
     filter('runs.id', query.run);
     filter('runs.agent', query.agent);
