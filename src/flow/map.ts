@@ -1,6 +1,7 @@
 /** Map nodes: one function over the items of a list, and the planner of their runs: one call an item, then the values as one list. */
 
 import {
+  assertIdentity,
   assertOptions,
   type Branch,
   branchId,
@@ -81,6 +82,7 @@ export function mapPlanner(name: string, itemTool: string, concurrency: number):
     costless: true as const,
     next: (run: RunView, signal: AbortSignal) => {
       signal.throwIfAborted();
+      assertIdentity(run.identity);
       return { decision: decide({ name, itemTool, concurrency }, run) };
     },
   });

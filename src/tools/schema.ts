@@ -59,9 +59,9 @@ function standardSchema(schema: Standard, owner: string): JsonObject {
     untilNextMillisecond();
     return captureObject(constantPart(json, write()), `${owner} schema`).json;
   } catch (cause) {
-    throw new PilotageError('tool_schema_invalid', `${owner} has a schema that cannot be written as JSON Schema.`, {
-      cause,
-    });
+    const why = describeThrown(cause).replace(/\.?$/, '.');
+    const message = `${owner} has a schema that cannot be written as JSON Schema: ${why} Use types that JSON has: for a date its text.`;
+    throw new PilotageError('tool_schema_invalid', message, { cause });
   }
 }
 
