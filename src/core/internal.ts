@@ -287,6 +287,7 @@ export {
   assertTexts,
   assertWords,
   boundTo,
+  hasMethods,
   isOptionsRecord,
   meantBy,
   type OptionShape,
