@@ -290,6 +290,7 @@ export {
   assertTexts,
   assertWords,
   boundTo,
+  hasMethods,
   isOptionsRecord,
   meantBy,
   type OptionShape,

@@ -6,6 +6,7 @@ import { ourWordFor, plainWord } from './other-words.ts';
 /** Kinds of options. A value of the kind `any` is checked elsewhere. */
 type Kind =
   | 'text'
+  | 'name'
   | 'number'
   | 'whole'
   | 'count'
@@ -16,6 +17,8 @@ type Kind =
   | 'object'
   | 'schema'
   | 'signal'
+  | 'clock'
+  | 'planner'
   | 'any';
 
 /** Every option by its name; a `?` behind its kind: it may be left out. */
@@ -25,6 +28,7 @@ export type OptionShape<T extends object> = {
 
 const WANTED: Readonly<Record<Exclude<Kind, 'any'>, string>> = {
   text: 'a text',
+  name: 'a text that is not empty',
   number: 'a number from 0 up, such as 0.7',
   whole: 'a whole number from 0 up',
   count: 'a whole number from 1 up',
@@ -35,6 +39,8 @@ const WANTED: Readonly<Record<Exclude<Kind, 'any'>, string>> = {
   object: 'an object',
   schema: 'a schema',
   signal: 'an AbortSignal',
+  clock: 'a clock, such as systemClock',
+  planner: 'a planner, or a function that decides',
 };
 
 /**
@@ -169,9 +175,17 @@ function isOf(kind: Exclude<Kind, 'any'>, value: unknown): boolean {
   // Some schemas are functions.
   if (kind === 'schema') return isObject(value) || typeof value === 'function';
   if (kind === 'signal') return isObject(value) && 'aborted' in value && 'throwIfAborted' in value;
+  if (kind === 'clock') return hasMethods(value, ['now', 'after']);
+  if (kind === 'planner') return typeof value === 'function' || hasMethods(value, ['next']);
+  if (kind === 'name') return typeof value === 'string' && value.trim() !== '';
   if (kind === 'text') return typeof value === 'string';
   if (kind === 'flag') return typeof value === 'boolean';
   return typeof value === kind;
+}
+
+/** Whether it is an object with these functions, of its own or of its class. */
+export function hasMethods(value: unknown, names: readonly string[]): boolean {
+  return isObject(value) && names.every((name) => typeof Reflect.get(value, name) === 'function');
 }
 
 function isObject(value: unknown): value is object {

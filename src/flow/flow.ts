@@ -65,7 +65,7 @@ const DEFINITION: OptionShape<FlowDefinition<never, never, unknown, never, never
   description: 'text?',
   inputSchema: 'schema',
   outputSchema: 'schema?',
-  budget: 'any?',
+  budget: 'object?',
   onFailedPlan: 'any?',
   entry: 'any',
   exit: 'any',

@@ -1,12 +1,14 @@
 /** Map nodes: one function over the items of a list, and the planner of their runs: one call an item, then the values as one list. */
 
 import {
+  assertIdentity,
   assertOptions,
   type Branch,
   branchId,
   type CallParallel,
   FINISH_TOOL,
   type Finish,
+  isOptionsRecord,
   type Json,
   type JsonObject,
   literal,
@@ -17,10 +19,21 @@ import {
   type RunView,
   type Trajectory,
 } from '#core';
-import { type AgentTool, agent, type HandleSet, type NoHandles } from '#tools';
+import { type AgentTool, agent, type HandleSet, type InputSchema, type NoHandles, type Tool } from '#tools';
 import { nodeFailed } from './error.ts';
-import type { NodePlace } from './graph.ts';
-import { ANYTHING, CALL, type CallOptions, callTool, failureEdges, undoTool } from './node.ts';
+import type { GraphNode, NodePlace } from './graph.ts';
+import {
+  ANYTHING,
+  CALL,
+  type CallOptions,
+  callTool,
+  failureEdges,
+  type GivenBy,
+  type NodeTool,
+  ofTool,
+  type TakenBy,
+  undoTool,
+} from './node.ts';
 import { finishWith, inputOf } from './planner.ts';
 import { failureOf } from './progress.ts';
 import type { AsJson, Node, Schema } from './types.ts';
@@ -41,30 +54,58 @@ const LIST: JsonObject = Object.freeze({ type: 'array', maxItems: MAX_ITEMS });
 const MAP: OptionShape<MapOptions<never, never, never>> = { ...CALL, itemSchema: 'schema?', concurrency: 'any?' };
 const DEFAULT_CONCURRENCY = 8;
 
-/** A node that takes a list of at most 10,000 items, and gives the list of their values. It runs as a task of the flow's run. */
+/**
+ * A node that takes a list of at most 10,000 items, and gives the list of their values. It runs as a task of the flow's run. A tool in place of the options, such
+ * as that of an agent or of a flow, is called with each item; its `concurrency` is that of the map.
+ */
 export function map<const Name extends string, const Raw, Args = Json, In = Args, H extends HandleSet = NoHandles>(
   name: Name,
-  options: MapOptions<Args, In, Raw, H>,
-): Node<Name, readonly In[], AsJson<Raw>[]> {
-  assertOptions(`The map ${String(name)}`, options, MAP);
-  const { effect = 'once', allowCycle = false, concurrency = DEFAULT_CONCURRENCY, itemSchema = ANYTHING } = options;
-  const { description = `The map ${String(name)} of a flow.` } = options;
-  const itemTool = callTool(`${String(name)}.item`, itemSchema, options);
+  options: MapOptions<Args, In, Raw, H> & { readonly name?: never },
+): Node<Name, readonly In[], AsJson<Raw>[]>;
+export function map<const Name extends string, S extends InputSchema, V>(
+  name: Name,
+  tool: NodeTool<S, V>,
+): Node<Name, readonly TakenBy<S>[], GivenBy<V>[]>;
+export function map(name: string, given: object): GraphNode {
+  if (isOptionsRecord(given) && 'name' in given) return toolMap(name, given as NodeTool<InputSchema, unknown>);
+  assertOptions(`The map ${String(name)}`, given, MAP);
+  const options = given as MapOptions<never, never, unknown>;
+  const { effect = 'once', allowCycle = false, concurrency, itemSchema = ANYTHING, description } = options;
+  const itemTool = callTool(itemOf(name), itemSchema, options);
   const undo = undoTool(itemTool.name, options);
   const tools = undo === undefined ? [itemTool] : [itemTool, undo];
+  const edges = failureEdges(options);
+  return mapNode(name, { itemTool, tools, description, concurrency }, { effect, allowCycle, ...edges });
+}
+
+function toolMap(name: string, given: NodeTool<InputSchema, unknown>): GraphNode {
+  const { tool: itemTool, ...node } = ofTool('map', name, itemOf(name), given);
+  const { description, concurrency } = itemTool;
+  return mapNode(name, { itemTool, tools: [itemTool], description, concurrency }, node);
+}
+
+const itemOf = (name: string): string => `${String(name)}.item`;
+
+interface Items {
+  readonly itemTool: Tool | AgentTool;
+  /** With the one that undoes an item. */
+  readonly tools: readonly (Tool | AgentTool)[];
+  readonly description: string | undefined;
+  readonly concurrency: number | undefined;
+}
+
+function mapNode(
+  name: string,
+  { itemTool, tools, description = `The map ${String(name)} of a flow.`, concurrency = DEFAULT_CONCURRENCY }: Items,
+  node: Pick<GraphNode, 'effect' | 'allowCycle' | 'onError' | 'onRejected'>,
+): GraphNode {
+  const { effect } = node;
   const toolIn = ({ flow }: Pick<NodePlace, 'flow'>): AgentTool => {
     const ofMap = `map:${flow}/${String(name)}`;
     const planner = mapPlanner(ofMap, itemTool.name, concurrency);
-    return {
-      name,
-      description,
-      inputSchema: LIST,
-      effect,
-      agent: agent({ name: ofMap, planner, tools }),
-    };
+    return { name, description, inputSchema: LIST, effect, agent: agent({ name: ofMap, planner, tools }) };
   };
-  const made = { name, effect, allowCycle, concurrency, toolIn, ...failureEdges(options) };
-  return Object.freeze({ ...made, kind: 'map' as const, tool: toolIn({ flow: '' }) });
+  return Object.freeze({ name, kind: 'map', ...node, concurrency, toolIn, tool: toolIn({ flow: '' }) });
 }
 
 /**
@@ -81,6 +122,7 @@ export function mapPlanner(name: string, itemTool: string, concurrency: number):
     costless: true as const,
     next: (run: RunView, signal: AbortSignal) => {
       signal.throwIfAborted();
+      assertIdentity(run.identity);
       return { decision: decide({ name, itemTool, concurrency }, run) };
     },
   });

@@ -138,7 +138,9 @@ export type NodeTool<S extends InputSchema, V> = (ToolOptions<S, HandleSet, V> |
   Pick<CallOptions<never, never>, 'allowCycle' | 'onError' | 'onRejected'>;
 
 /** What a tool takes, before its schema's defaults and transforms. A JSON Schema says nothing to the types. */
-type TakenBy<S extends InputSchema> = S extends StandardSchemaV1<infer In> ? In : unknown;
+export type TakenBy<S extends InputSchema> = S extends StandardSchemaV1<infer In> ? In : unknown;
+/** What a tool gives, as JSON. */
+export type GivenBy<V> = unknown extends V ? Json : AsJson<Exclude<V, Later>>;
 
 /**
  * A node of a flow. It runs once a round, when a node that leads to it has ended, or a router has picked it. With `ask`, `sleep` or `event` in place of `execute` it
@@ -156,7 +158,7 @@ export function node<const Name extends string, S extends InputSchema, In = unkn
 export function node<const Name extends string, S extends InputSchema, V>(
   name: Name,
   tool: NodeTool<S, V>,
-): Node<Name, TakenBy<S>, unknown extends V ? Json : AsJson<Exclude<V, Later>>>;
+): Node<Name, TakenBy<S>, GivenBy<V>>;
 export function node(name: string, given: object): GraphNode {
   if (isOptionsRecord(name)) {
     const message = "node takes its name first, and its options behind it: node('classify', { inputSchema, execute }).";
@@ -186,24 +188,35 @@ function waitNode(name: string, options: AnyWait): GraphNode {
   return Object.freeze({ name, kind: 'node', tool, effect, allowCycle, ...failureEdges(options) });
 }
 
-/** The tool gets the name of the node. Whether the rest can be is asked as of every tool. */
-function toolNode(name: string, options: NodeTool<InputSchema, unknown>): GraphNode {
+function toolNode(name: string, given: NodeTool<InputSchema, unknown>): GraphNode {
+  return Object.freeze({ name, kind: 'node', ...ofTool('node', name, name, given) });
+}
+
+/**
+ * What a node has of a tool. Whether the rest of it can be is asked as of every tool.
+ * @param called the name that the tool gets.
+ */
+export function ofTool(
+  kind: 'node' | 'map',
+  name: string,
+  called: string,
+  options: NodeTool<InputSchema, unknown>,
+): Pick<GraphNode, 'effect' | 'allowCycle' | 'onError' | 'onRejected'> & { readonly tool: Tool | AgentTool } {
   const { allowCycle = false, onError, onRejected, ...own } = options;
+  if ('planner' in own) throw agentInPlace(kind, name, own);
   const given = ELSEWHERE.filter((option) => Reflect.get(own, option) !== undefined);
   if (given.length > 0) {
-    const message = `The node ${name} is made from a tool with ${given.join(', ')}, which a node cannot have. Leave that out: node(${JSON.stringify(name)}, { effect, execute, undo }) names what the tool does, and undo(input, value, context) undoes it.`;
+    const message = `The ${kind} ${name} is made from a tool with ${given.join(', ')}, which a node cannot have. Leave that out: ${kind}(${JSON.stringify(name)}, { effect, execute, undo }) names what the tool does, and undo(input, value, context) undoes it.`;
     throw new PilotageError('invalid_config', message);
   }
   const { effect = 'once' } = own;
-  const tool = { ...own, name };
-  return Object.freeze({
-    name,
-    kind: 'node',
-    tool,
-    effect,
-    allowCycle,
-    ...failureEdges({ ...defined({ onError, onRejected }) }),
-  });
+  return { tool: { ...own, name: called }, effect, allowCycle, ...failureEdges(defined({ onError, onRejected })) };
+}
+
+/** Neither an agent nor a flow says by itself what its calls take, and what they do. */
+function agentInPlace(kind: string, name: string, { name: own }: { readonly name?: unknown }): PilotageError {
+  const message = `The ${kind} ${name} is given an agent, and takes a tool. Make one of it: agentTool(${own}, { description, effect }), or ${own}.asTool() of a flow.`;
+  return new PilotageError('invalid_config', message);
 }
 
 /** `undo` of a tool names another tool of its agent, which a flow does not have; the others tell a planner that listens. */

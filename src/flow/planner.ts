@@ -1,6 +1,7 @@
 /** The planner of a flow: a pure function of its graph and of what its run has come to. */
 import { createHash } from 'node:crypto';
 import {
+  assertIdentity,
   type Branch,
   type CallParallel,
   defined,
@@ -54,6 +55,7 @@ export function flowPlanner(graph: FlowGraph, onFailedPlan?: OnFailedPlan): Plan
     ...defined({ onFailedPlan }),
     next: (run: RunView, signal: AbortSignal): Move => {
       signal.throwIfAborted();
+      assertIdentity(run.identity);
       return decide(shape, run);
     },
   });

@@ -10,6 +10,7 @@ import {
   PilotageError,
 } from '#core';
 import type { Tool } from '#tools';
+import { listedNames } from './check/fault.ts';
 import type { GraphNode } from './graph.ts';
 import { ANYTHING } from './node.ts';
 import type { InOf, Node, Takes } from './types.ts';
@@ -99,14 +100,12 @@ export function unionRouter<
   const targets = [...Object.values(branches), ...(fallback === undefined ? [] : [fallback])];
   const select: unknown = options.select;
   const isComplete = typeof select === 'string' || typeof select === 'function';
+  const tags = listedNames(Object.keys(branches));
   return routerOf('union', targets, isComplete, (payload, name) => {
     if (!isComplete) return 'it has no select';
     const tag = tagOf(payload, select as Selector, name);
     if (Object.hasOwn(branches, tag)) return branches[tag] as GraphNode;
-    return (
-      fallback ??
-      `${tag === '' ? 'the payload has no tag' : `no branch has the tag ${quoted(tag)}`}, and it has no default`
-    );
+    return fallback ?? `the payload has ${tag === '' ? 'no tag' : `none of its tags (${tags})`}, and it has no default`;
   });
 }
 

@@ -103,7 +103,7 @@ import { beginningAt, decideStart, firstWake, inPlaceOf, isYetToBegin, type Keye
 import type { EventStore, WaitIndex } from './waits-port.ts';
 import { Watchers } from './watchers.ts';
 
-const OPTIONS: OptionShape<{ clock?: Clock }> = { clock: 'object?' };
+const OPTIONS: OptionShape<{ clock?: Clock }> = { clock: 'clock?' };
 
 /** Nothing survives the process. Times and leases are judged by `clock` (default: the system's). */
 export function memoryJournal(options: { readonly clock?: Clock } = {}): Journal {

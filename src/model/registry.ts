@@ -61,7 +61,7 @@ const PRIOR_FAIL_RATE = 0.05;
 /** How many calls make a full rate. Missing calls, also those lost to decay, are replaced by the prior. */
 const ENOUGH_CALLS = 5;
 
-const OPTIONS: OptionShape<RegistryOptions> = { clock: 'object?', windowCalls: 'any?', halfLifeMs: 'any?' };
+const OPTIONS: OptionShape<RegistryOptions> = { clock: 'clock?', windowCalls: 'any?', halfLifeMs: 'any?' };
 
 /** @throws PilotageError `invalid_config` for a pool that is empty or names a model twice, and for bad options. */
 export function createModelRegistry(

@@ -106,7 +106,7 @@ export const RUNTIME_OPTIONS: OptionShape<RuntimeOptions> = {
   goesOn: 'flag?',
   driver: 'object?',
   parallelCalls: 'any?',
-  clock: 'object?',
+  clock: 'clock?',
   random: 'function?',
   memory: 'object?',
   files: 'object?',

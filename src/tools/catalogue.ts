@@ -132,9 +132,9 @@ export function agentsOf(tools: ToolSet): readonly Agent[] {
     const tool = isBackgroundFunction(each) && isNameless(each) ? namedOnce(key, each) : each;
     if (isAgentTool(tool)) return [tool.agent];
     if (isBackgroundFunction(tool)) return [agentOfCall(tool)];
-    const { handsOver } = tool as Partial<Pick<Tool, 'handsOver'>>;
+    const to = (tool as Partial<Pick<Tool, 'handsOver'>> | null | undefined)?.handsOver?.to;
     // Whether it is an agent is asked where agents are gathered.
-    return handsOver === undefined || typeof handsOver.to === 'string' ? [] : [handsOver.to as Agent];
+    return to === undefined || typeof to === 'string' ? [] : [to as Agent];
   });
 }
 

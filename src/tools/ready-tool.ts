@@ -195,6 +195,10 @@ function readyFunction(tool: Tool, owner: string, ready: Ready, costMicroUsd: nu
   if (tool.poll !== undefined && typeof tool.poll !== 'function') {
     throw new PilotageError('invalid_config', `${owner}: \`poll\` must be a function of (key, args, context).`);
   }
+  // An agent is looked at where agents are gathered.
+  if (tool.handsOver !== undefined && !tool.handsOver?.to) {
+    throw new PilotageError('invalid_config', `${owner} hands over to nobody. Make it with handoff(agent).`);
+  }
   const { timeoutMs = DEFAULT_TIMEOUT_MS, retries = DEFAULT_RETRIES } = tool;
   assertWhole(owner, { timeoutMs, retries });
   const silence = defined({ firstByteMs: tool.firstByteMs, idleMs: tool.idleMs });

@@ -34,14 +34,17 @@ const written = new WeakMap<InputSchema, JsonObject>();
  * @throws PilotageError `tool_schema_invalid` when a library gives no JSON Schema.
  */
 export function jsonSchemaOf(schema: InputSchema, owner: string): JsonObject {
-  if (typeof schema !== 'function' && !isJsonObject(schema)) {
-    throw new PilotageError('tool_schema_invalid', `${owner} has no schema. Give a Standard Schema or a JSON Schema.`);
-  }
+  assertSchema(schema, owner);
   const known = written.get(schema);
   if (known !== undefined) return known;
   const json = isStandard(schema) ? standardSchema(schema, owner) : plainSchema(schema, owner);
   written.set(schema, json);
   return json;
+}
+
+function assertSchema(schema: InputSchema, owner: string): void {
+  if (typeof schema === 'function' || isJsonObject(schema)) return;
+  throw new PilotageError('tool_schema_invalid', `${owner} has no schema. Give a Standard Schema or a JSON Schema.`);
 }
 
 function standardSchema(schema: Standard, owner: string): JsonObject {
@@ -59,9 +62,9 @@ function standardSchema(schema: Standard, owner: string): JsonObject {
     untilNextMillisecond();
     return captureObject(constantPart(json, write()), `${owner} schema`).json;
   } catch (cause) {
-    throw new PilotageError('tool_schema_invalid', `${owner} has a schema that cannot be written as JSON Schema.`, {
-      cause,
-    });
+    const why = describeThrown(cause).replace(/\.?$/, '.');
+    const message = `${owner} has a schema that cannot be written as JSON Schema: ${why} Use types that JSON has: for a date its text.`;
+    throw new PilotageError('tool_schema_invalid', message, { cause });
   }
 }
 
@@ -98,6 +101,7 @@ function plainSchema(schema: JsonObject, owner: string): JsonObject {
  * @throws PilotageError `tool_schema_invalid`.
  */
 export function checkOf(schema: InputSchema, owner: string): ValueCheck {
+  assertSchema(schema, owner);
   if (isStandard(schema)) return (value) => fitStandard(schema, thaw(value));
   const check = fitJsonSchema(schema, owner);
   return (value) => {
@@ -157,7 +161,12 @@ export function rankedExamples(
   schema: JsonObject,
   check: ValueCheck,
 ): readonly JsonObject[] {
-  const ranked = (tool.examples ?? []).map((example, index) => {
+  const { examples = [] } = tool;
+  if (!Array.isArray(examples)) {
+    const message = `The examples of the tool ${tool.name} are no list; give one: [{ args: { … } }].`;
+    throw new PilotageError('tool_example_invalid', message);
+  }
+  const ranked = examples.map((example: ToolExample, index) => {
     const why = misfit(example, schema, check);
     if (why !== undefined) {
       throw new PilotageError(
@@ -171,8 +180,8 @@ export function rankedExamples(
   return Object.freeze(ranked.sort((a, b) => a.rank - b.rank).map(({ args }) => args));
 }
 
-function misfit(example: ToolExample, schema: JsonObject, check: ValueCheck): string | undefined {
-  const { args, tag } = example;
+function misfit(example: ToolExample | null, schema: JsonObject, check: ValueCheck): string | undefined {
+  const { args, tag }: Partial<ToolExample> = example ?? {};
   if (!RANKS.includes(tag)) return `its tag is ${JSON.stringify(tag)}; use minimal, common or edge-case`;
   if (!isJsonObject(args)) return 'it has no args; give { args: { … } }';
   const checked = check(args);

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { memoryJournal } from '#journal';
 import { createRuntime, local, type Planner, tool } from '#pilotage';
-import { defineConfig, readyConfig } from '#pilotage/config';
+import { type Config, defineConfig, readyConfig, shippedPlanners } from '#pilotage/config';
 import { finish } from '#planners/finish';
 import { runView, scriptedModel } from '#testing';
 import { ask } from '../kit/ask.ts';
@@ -150,6 +150,43 @@ describe('a configuration that is made ready', () => {
     await ask(runtime.planner as Planner, runView({ context: hints === undefined ? {} : { hints } }));
     const prompts = model.calls.map(({ prompt }) => JSON.stringify(prompt).includes('Spend nothing.'));
     expect(prompts).toEqual([false, true]);
+  });
+
+  it('RG-13 hands a driver what stands in its own part, and nothing else of the file', async () => {
+    // Every key that there is beside the planner: a new one does not compile before it is named here.
+    const beside: Required<Omit<Config, 'planner'>> = {
+      planningHints: { constraints: 'Spend nothing.', preferredTools: ['clock'] },
+      agents: [],
+      tools: [clock],
+      limits: { steps: 9 },
+      memory: { strategy: 'window', turns: 3 },
+      store: {},
+      history: { load: async () => [], save: async () => undefined },
+      onFail: 'keep',
+      undo: { calls: 1 },
+      parallelCalls: 2,
+      maxLiveRuns: 2,
+      maxLiveRunsPerTenant: 1,
+      leaseMs: 4_000,
+      takeoverGraceMs: 9_000,
+      goesOn: true,
+      patienceMs: 5,
+      progress: { hintAfter: 2 },
+      files: {},
+      policy: () => 'allow',
+      redact: {},
+      migrate: () => undefined,
+      server: {},
+      journal: memoryJournal(),
+    };
+    const planners = shippedPlanners();
+    const given: unknown[] = [];
+    planners.register('house', (options) => {
+      given.push(options);
+      return planner;
+    });
+    await ready({ planner: { driver: 'house', own: 1 }, ...beside }, { planners });
+    expect(given).toEqual([{ own: 1 }]);
   });
 
   it.each([

@@ -1,9 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Decision, decodeEntry, type Entry, encodeEntry, type Json, PilotageError } from '#core';
+import { react } from '#planners/react';
 import { foldEntries, viewOf } from '#state';
-import { toolView } from '#testing';
+import { scriptedModel, toolView } from '#testing';
 import { tool } from '#tools';
+import { ask } from '../kit/ask.ts';
 import { record } from '../kit/recorded.ts';
 
 const NO_TOOLS = toolView([]);
@@ -60,7 +62,7 @@ describe('the stored text of an entry', () => {
     expect(decodeEntry(encodeEntry(entry), 3)).toEqual(entry);
   });
 
-  it('TJ-16 after a trajectory with all six decisions the view read back equals the one before storing', async () => {
+  it('TJ-16 after a trajectory with all six decisions the view read back, and the next prompt, equal those before storing', async () => {
     const { entries, result } = await record(SIX, { tools: [echo] });
     expect(result.status).toBe('finished');
     const kinds = entries.flatMap((entry) => (entry.kind === 'moved' ? entry.decision.kind : []));
@@ -70,6 +72,15 @@ describe('the stored text of an entry', () => {
       JSON.stringify(viewOf(foldEntries(all), NO_TOOLS, false).trajectory.steps);
     expect(back).toEqual(entries);
     expect(text(back)).toBe(text(entries));
+    const promptFor = async (all: readonly Entry[]): Promise<string> => {
+      const model = scriptedModel([{ text: 'x' }]);
+      await ask(react({ model }), viewOf(foldEntries(all), NO_TOOLS, false));
+      return JSON.stringify(model.calls[0]?.prompt);
+    };
+    const prompt = await promptFor(entries);
+    expect(await promptFor(back)).toBe(prompt);
+    for (const said of ['"toolName":"t"', 'start_of_task', 'wait_for_task', 'No answer came'])
+      expect(prompt).toContain(said);
   });
 
   it('TJ-01 written, read and written again gives the same bytes, for any JSON in it', () => {

@@ -3,7 +3,14 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
-import { capture, describeThrown, ERROR_CONSEQUENCES, type ErrorCode, PilotageError } from '#core';
+import {
+  type CompactionErrorCode,
+  capture,
+  describeThrown,
+  ERROR_CONSEQUENCES,
+  type ErrorCode,
+  PilotageError,
+} from '#core';
 import { tool } from '#tools';
 import { call } from '../kit/decisions.ts';
 import { doorUrl } from '../kit/project.ts';
@@ -16,20 +23,16 @@ const CODES = Object.keys(ERROR_CONSEQUENCES) as ErrorCode[];
 
 describe('PilotageError', () => {
   it('ER-01 the names that must be tellable apart have codes of their own', () => {
-    expect(CODES).toEqual(
-      expect.arrayContaining([
-        'invalid_decision',
-        'identity_required',
-        'invalid_config',
-        'parallel_cap_exceeded',
-        'parallel_invalid_join',
-        'parallel_threshold_unmet',
-        'parallel_branch_invalid_args',
-        'unserializable',
-        'no_planner',
-        'journal_corrupt',
-      ]),
-    );
+    const codes = [
+      ...['invalid_decision', 'identity_required', 'invalid_config', 'deterministic_step', 'unserializable'],
+      ...['parallel_cap_exceeded', 'parallel_invalid_join', 'parallel_threshold_unmet', 'parallel_branch_invalid_args'],
+      ...['driver_unknown', 'driver_duplicate', 'driver_empty_name', 'driver_nil_factory'],
+      ...['handle_lost', 'route_not_found', 'no_planner', 'journal_corrupt'],
+    ];
+    expect(codes.filter((code) => !CODES.includes(code as ErrorCode))).toEqual([]);
+    // What a summary came to is told by an event, and ends nothing.
+    const empty: CompactionErrorCode = 'empty_summary';
+    expect(CODES).not.toContain(empty);
   });
 
   it('ER-02 is told by its brand and its code, not by its class', async () => {

@@ -55,6 +55,8 @@ describe('nodes', () => {
     });
     expectTypeOf(node('length', length)).toEqualTypeOf<Node<'length', { text: string }, number>>();
     expectTypeOf(node('ask', askUser)).toEqualTypeOf<Node<'ask', unknown, Json>>();
+    expectTypeOf(map('lengths', length)).toEqualTypeOf<Node<'lengths', readonly { text: string }[], number[]>>();
+    expectTypeOf(map('asks', askUser)).toEqualTypeOf<Node<'asks', readonly unknown[], Json[]>>();
   });
 
   it('that give a value later are of the type of the value', () => {

@@ -103,13 +103,26 @@ describe('union routers', () => {
     const router = unionRouter({ select: 'kind', branches }).asNode('by_kind');
     const data = { router: 'by_kind', kind: 'union' };
     thrownBy(() => select(router, { kind: 'lost' }), 'route_not_found', {
-      message: 'The union router by_kind found no route: no branch has the tag "lost", and it has no default.',
+      message:
+        'The union router by_kind found no route: the payload has none of its tags (paid, open), and it has no default.',
       data,
     });
     thrownBy(() => select(router, { kind: '' }), 'route_not_found', {
       message: 'The union router by_kind found no route: the payload has no tag, and it has no default.',
       data,
     });
+  });
+
+  it('ER-07 say nothing of the payload, whatever it has for a tag', () => {
+    const many = Object.fromEntries(Array.from({ length: 30 }, (_, index) => [`t${index}`, a]));
+    for (const router of [
+      unionRouter({ select: 'kind', branches }),
+      unionRouter({ select: () => 'hunter2', branches: many }),
+    ]) {
+      const { message } = thrownBy(() => select(router.asNode('by_kind'), { kind: 'hunter2' }), 'route_not_found');
+      expect(message).not.toContain('hunter2');
+      expect(message.length).toBeLessThan(200);
+    }
   });
 
   it('RT-02 without a select find no route', () => {

@@ -61,7 +61,7 @@ describe('AG-29 the record of a plan', () => {
     const { tries } = await play({ pipeline: { model: scriptedModel([GOOD]), ...options } });
     expect(tries[0]).toMatchObject({ template: { id: 'mine', version: 1 } });
     expect(tries[0]?.prompt).toContain('One <goal>\\nFind it\\n</goal>');
-    const missing = await play({ pipeline: { model: scriptedModel([]), template: 'nowhere' } });
+    const missing = await play({ pipeline: { model: scriptedModel([]), prompts, template: 'nowhere' } });
     expect(missing.result).toMatchObject({ status: 'failed' });
     expect(JSON.stringify(missing.result)).toContain('nowhere');
   });

@@ -26,7 +26,7 @@ const ifB = { when: { step: 'a', equals: 'b' } } as const;
 it.each<[string, Plan]>([
   ['a list', { steps: [work('a'), end('done', ifB)] }],
   ['a graph', { nodes: { a: work('a'), done: end('done', ifB) }, edges: { a: ['done'] } }],
-])('AG-44 of %s whose only finish was passed over the run ends as no_path, and says why', async (_, plan) => {
+])('AG-42 of %s whose only finish was passed over the run ends as no_path, and says why', async (_, plan) => {
   expect(await carried(plan)).toMatchObject({
     status: 'finished',
     reason: 'no_path',
@@ -40,7 +40,7 @@ it.each<[string, Plan]>([
   });
 });
 
-it('AG-44 says which step before the finish was passed over', async () => {
+it('AG-42 says which step before the finish was passed over', async () => {
   const result = await carried({ steps: [work('a'), work('b', ifB), end('done', { after: ['b'] })] });
   expect(result).toMatchObject({
     reason: 'no_path',
@@ -54,7 +54,7 @@ it('AG-44 says which step before the finish was passed over', async () => {
   });
 });
 
-it('AG-44 holds for a plan that comes as a stream', async () => {
+it('AG-42 holds for a plan that comes as a stream', async () => {
   async function* plan(): AsyncGenerator<PlanYield> {
     yield work('a');
     yield end('done', ifB);
@@ -62,7 +62,7 @@ it('AG-44 holds for a plan that comes as a stream', async () => {
   expect(await carried(plan)).toMatchObject({ reason: 'no_path', metadata: { error: { code: 'plan_end_missed' } } });
 });
 
-it('AG-44 one end of several is enough, and a plan without an end has its results', async () => {
+it('AG-42 one end of several is enough, and a plan without an end has its results', async () => {
   const both = { steps: [work('a'), end('no', ifB), end('yes', { when: { step: 'a', equals: 'a' } })] };
   expect(await carried(both)).toMatchObject({ reason: 'goal', answer: 'done' });
   expect(await carried({ steps: [work('a'), work('b', ifB)] })).toMatchObject({
@@ -71,7 +71,7 @@ it('AG-44 one end of several is enough, and a plan without an end has its result
   });
 });
 
-it('AG-44 a finish that somebody took out is missed too', async () => {
+it('AG-42 a finish that somebody took out is missed too', async () => {
   const gated = { ...worker, needsApproval: true };
   const made = world({ planner: graph({ plan: { steps: [work('a'), end('done')] } }), tools: [gated] });
   const run = await start(made);

@@ -59,6 +59,17 @@ describe('who may start tasks', () => {
       return request?.tools?.map(({ name }) => name);
     };
     expect(await declared(true, true)).toEqual(['_spawn_task', '_await_task', 'read', 'search']);
+    const model = scriptedModel([{ text: 'x' }]);
+    await ask(react({ model, tasks: true }), runView({ tools, tasks: true }));
+    const schemas = model.calls[0]?.tools?.map((one) => ('inputSchema' in one ? one.inputSchema : {})) ?? [];
+    expect(schemas.slice(0, 2)).toMatchObject([
+      {
+        required: ['spec'],
+        additionalProperties: false,
+        properties: { spec: { required: ['description', 'query'], additionalProperties: false } },
+      },
+      { required: ['task_id'], additionalProperties: false },
+    ]);
     for (const [option, tasks] of [
       [false, true],
       [true, false],

@@ -516,7 +516,7 @@ describe('budgets', () => {
     expect([shares[0], Math.min(...shares) > 0]).toEqual([50, true]);
   });
 
-  it('BG-03 the calls inside count, and one too many is refused before it starts', async () => {
+  it('BG-08 the calls inside count, and one too many is refused before it starts', async () => {
     let worked = 0;
     const work = make('work', () => (worked += 1));
     const tool = carried('twice', thenTell(call('work'), call('work')), [work]);

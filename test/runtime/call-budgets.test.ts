@@ -129,7 +129,7 @@ describe('a run with a limit of calls', () => {
     });
   });
 
-  it('PX-20 starts no more branches at once than are left', async () => {
+  it('PX-22 starts no more branches at once than are left', async () => {
     const entered: unknown[] = [];
     const held = gate();
     const tool = make('work', async (args) => {

@@ -115,6 +115,27 @@ describe('how a run ends', () => {
     });
   });
 
+  const branches = Array.from({ length: 51 }, () => ({ tool: 'echo', args: {} }));
+  it.each<[string, Decision, string]>([
+    ['DV-02 a call without a tool', { kind: 'call_tool', tool: '', args: {} }, 'invalid_decision'],
+    ['DV-03 no branches', { kind: 'call_parallel', branches: [] }, 'invalid_decision'],
+    ['DV-04 51 branches', { kind: 'call_parallel', branches }, 'parallel_cap_exceeded'],
+    ['DV-05 an unknown reason to finish', { kind: 'finish', reason: 'nope' as 'goal' }, 'invalid_decision'],
+    ['DV-06 an unknown reason to pause', { kind: 'request_pause', reason: '' as 'await_input' }, 'invalid_decision'],
+  ])('RL-28 %s: nothing of it is carried out; a program’s run fails, a model is told and does better', async (_, bad, code) => {
+    let ran = 0;
+    const tools = [make('echo', () => (ran += 1))];
+    const { journal, ...made } = world({ planner: () => bad, tools });
+    const run = await start(made);
+    expect(await run.result()).toMatchObject({ status: 'failed', error: { code } });
+    expect(await kindsOf(journal, run)).toEqual(['started', 'failed']);
+    const next = watched((view) => (view.rejections === 0 ? bad : finish('better')));
+    const told = await start(world({ planner: { name: 'model', modelDriven: true, next }, tools }));
+    expect(await told.result()).toMatchObject({ status: 'finished', answer: 'better' });
+    expect(next.views[1]?.trajectory.step(0)).toMatchObject({ calls: [], error: { code } });
+    expect(ran).toBe(0);
+  });
+
   it('RL-28 fails a program’s invalid decision at once', async () => {
     const planner = watched(() => ({ kind: 'call_tool', tool: '', args: {} }));
     const run = await start(world({ planner }));

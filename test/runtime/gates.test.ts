@@ -1,6 +1,7 @@
 /** Calls that wait for somebody's approval: one call waits, the rest of the run goes on. */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { local } from '#core';
 import { memoryJournal } from '#journal';
 import type { Run } from '#runtime';
 import { VirtualClock } from '#testing';
@@ -53,6 +54,7 @@ describe('a call that needs an approval', () => {
     await until(async () => (await journal.get(run.id))?.lease === undefined);
     expect(await journal.get(run.id)).toMatchObject({ status: 'paused', wakeAt: null });
     expect((await runtime.list({ status: ['paused'] })).map(({ identity }) => identity.run)).toEqual([run.id]);
+    expect(await runtime.tasks.get(local('ana'), run.id)).toMatchObject({ status: 'paused' });
     // A run that waits for somebody costs rows only.
     expect(clock.pending).toBe(0);
     expect([made, planner.views.length]).toEqual([[], 1]);

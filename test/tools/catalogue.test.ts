@@ -1,7 +1,9 @@
 import { describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 import type { Json } from '#core';
-import { createCatalogue, DEFAULT_RETRIES, DEFAULT_TIMEOUT_MS, type Tool, type ToolSet, tool } from '#tools';
+import { memoryJournal } from '#journal';
+import { createRuntime } from '#pilotage';
+import { agent, createCatalogue, DEFAULT_RETRIES, DEFAULT_TIMEOUT_MS, type Tool, type ToolSet, tool } from '#tools';
 import { call } from '../kit/decisions.ts';
 import { record } from '../kit/recorded.ts';
 
@@ -76,6 +78,13 @@ describe('registration', () => {
     ['a name that is no more than __proto__', [made('__proto__')], 'invalid_config'],
     ['an unknown way of loading', [made('a', { loading: 'later' as never })], 'invalid_config'],
     ['an example without args', [made('a', { examples: [{ from: 1 } as never] })], 'tool_example_invalid'],
+    ['an example that is none', [made('a', { examples: [null as never] })], 'tool_example_invalid'],
+    ['one example in the place of a list', [made('a', { examples: { args: {} } as never })], 'tool_example_invalid'],
+    ['a hand-over to nobody', [made('a', { handsOver: { to: '', history: 'all' } })], 'invalid_config'],
+    ['a hand-over that is none', [made('a', { handsOver: null as never })], 'invalid_config'],
+    ['an output schema that is none', [made('a', { outputSchema: 5 as never })], 'tool_schema_invalid'],
+    ['an output schema that is a text', [made('a', { outputSchema: 'x' as never })], 'tool_schema_invalid'],
+    ['an output schema that is null', [made('a', { outputSchema: null as never })], 'tool_schema_invalid'],
     [
       'an example with an unknown tag',
       [made('a', { examples: [{ args: {}, tag: 'odd' as never }] })],
@@ -127,6 +136,16 @@ describe('registration', () => {
     ],
   ])('refuses %s', (_, tools, code) => {
     expect(() => createCatalogue(tools as ToolSet)).toThrow(expect.objectContaining({ code }));
+  });
+
+  it('refuses what is no tool beside an agent, as in a list with something left out', () => {
+    const planner = () => ({ kind: 'finish', reason: 'goal' }) as const;
+    for (const none of [null, undefined, false, 0]) {
+      const tools = [made('a'), none] as never;
+      expect(() => createRuntime({ agents: [agent({ name: 'x', planner, tools })], journal: memoryJournal() })).toThrow(
+        expect.objectContaining({ code: 'tool_name_empty' }),
+      );
+    }
   });
 
   it('says which option was meant', () => {

@@ -155,6 +155,12 @@ describe('retries', () => {
     expect((await play(passing, { retries: 0 })).attempts).toHaveLength(1);
   });
 
+  it('TL-09 a tool that states no shape is checked for none: any object goes in, and any value comes out', async () => {
+    const given = { deep: [{ odd: null }], 'a key': 'x' };
+    const played = await play(() => ['anything', given], { inputSchema: {} }, [call('t', given)]);
+    expect(outcomeOf(played)).toEqual({ kind: 'value', value: ['anything', given] });
+  });
+
   it('TL-04 arguments are checked once, before the first attempt', async () => {
     let checks = 0;
     const input = z.object({ n: z.number() }).refine(() => {

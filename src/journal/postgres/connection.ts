@@ -55,7 +55,7 @@ const OPTIONS: OptionShape<PostgresOptions> = {
   tenant: 'text?',
   pgvector: 'flag?',
   watchIntervalMs: 'count?',
-  clock: 'object?',
+  clock: 'clock?',
 };
 const NO_URL = { url: '', options: {} };
 const DEFAULT_SCHEMA = 'pilotage';

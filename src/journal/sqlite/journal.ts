@@ -100,7 +100,7 @@ export interface SqliteJournalOptions {
 const OPTIONS: OptionShape<SqliteJournalOptions> = {
   path: 'text',
   synchronous: 'text?',
-  clock: 'object?',
+  clock: 'clock?',
   busyTimeoutMs: 'whole?',
   watchIntervalMs: 'count?',
   readOnly: 'flag?',

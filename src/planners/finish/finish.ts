@@ -5,12 +5,15 @@ import {
   assertOptions,
   capture,
   captureObject,
+  describeThrown,
   type Finish,
   type FinishReason,
   type Json,
   type JsonObject,
   type OptionShape,
+  PilotageError,
   type Planner,
+  validateDecision,
 } from '#core';
 
 export interface FinishOptions {
@@ -23,16 +26,10 @@ export interface FinishOptions {
 
 const OPTIONS: OptionShape<FinishOptions> = { payload: 'any?', metadata: 'any?', reason: 'text?' };
 
-/** @throws PilotageError `unserializable` for a payload or metadata that is not JSON. */
+/** @throws PilotageError `invalid_config` for a payload or metadata that is not JSON, and for an unknown reason. */
 export function finish(options: FinishOptions = {}): Planner {
   assertOptions('finish', options, OPTIONS);
-  const { payload, metadata = {}, reason = 'goal' } = options;
-  const base = Object.freeze({
-    kind: 'finish',
-    reason,
-    ...(payload === undefined ? {} : { payload: capture(payload, 'payload').json }),
-  } as const);
-  const notes = captureObject(metadata, 'metadata').json;
+  const { base, notes } = checked(options);
   return Object.freeze({
     name: 'finish',
     wakeMode: 'push',
@@ -42,4 +39,22 @@ export function finish(options: FinishOptions = {}): Planner {
       return { ...base, metadata: { ...notes, run_id: identity.run } };
     },
   } satisfies Planner);
+}
+
+function checked({ payload, metadata = {}, reason = 'goal' }: FinishOptions): {
+  readonly base: Finish;
+  readonly notes: JsonObject;
+} {
+  try {
+    const notes = captureObject(metadata, 'metadata').json;
+    const base: Finish = {
+      kind: 'finish',
+      reason,
+      ...(payload === undefined ? {} : { payload: capture(payload, 'payload').json }),
+    };
+    validateDecision(base);
+    return { base: Object.freeze(base), notes };
+  } catch (cause) {
+    throw new PilotageError('invalid_config', `finish cannot end runs so: ${describeThrown(cause)}`, { cause });
+  }
 }

@@ -8,6 +8,7 @@ import {
   capture,
   type Delta,
   defined,
+  describeThrown,
   MAX_AT_ONCE,
   MAX_PLAN_BRANCHES,
   type Move,
@@ -158,9 +159,17 @@ function makerOf(given: GraphOptions['plan']): Maker {
   if (typeof given === 'function') return { make: given, isFixed: false };
   if ('plan' in given) return { make: (run) => given.plan(plannerState(run)), isFixed: false };
   // A copy, so that later changes by its owner do no harm.
-  const plan = capture<Plan>(given, 'plan').json;
+  const plan = captured(given);
   stepsInOrder(plan);
   return { make: () => plan, isFixed: true };
+}
+
+function captured(given: Plan): Plan {
+  try {
+    return capture<Plan>(given, 'plan').json;
+  } catch (cause) {
+    throw misconfigured(describeThrown(cause));
+  }
 }
 
 function checkOptions(options: GraphOptions): void {

@@ -70,7 +70,7 @@ const OPTIONS: OptionShape<HtnModelOptions> = {
   prices: 'object?',
   retries: 'whole?',
   stallMs: 'count?',
-  clock: 'object?',
+  clock: 'clock?',
 };
 
 /** @throws PilotageError `invalid_config` for a value that is not a model, and for wrong prices. */

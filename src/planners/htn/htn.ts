@@ -113,7 +113,7 @@ export function htn(options: HtnOptions): Planner {
       resolve: resolverOf(domain),
       ...defined({ fingerprint: domain.fingerprint }),
       tables: () => options.state(run),
-      todo: () => options.todo(run),
+      todo: async () => tasksOf(await options.todo(run)),
       stepOf: (action) => withTaskValues(options.step(action, run), action),
       observe: observe && ((state, step) => observe.call(options, state, step)),
       choose: choose && ((task, methods) => choose.call(options, task, methods, run, signal)),
@@ -122,8 +122,15 @@ export function htn(options: HtnOptions): Planner {
   });
 }
 
+/** @throws PilotageError `invalid_config` for a value that is not a list. */
+function tasksOf(given: readonly HtnTask[]): readonly HtnTask[] {
+  if (Array.isArray(given)) return given;
+  const message = `The option todo of htn gave ${String(given)}; it gives the list of tasks: [['deliver', 'p1']].`;
+  throw new PilotageError('invalid_config', message);
+}
+
 const OPTIONS: OptionShape<HtnOptions> = {
-  name: 'text?',
+  name: 'name?',
   version: 'text?',
   onFailedPlan: 'text?',
   domain: 'any',

@@ -1,6 +1,7 @@
 /** A planner that decomposes tasks: what it decides at a step, however its tasks are given. */
 import {
   asJson,
+  assertIdentity,
   type Decision,
   defined,
   FINISH_TOOL,
@@ -110,6 +111,7 @@ class Turn {
 
   async move(): Promise<Move> {
     this.#signal.throwIfAborted();
+    assertIdentity(this.#run.identity);
     const { resolve, observe } = this.#knowledge;
     const state = htnState(await this.#knowledge.tables());
     const past = replay(this.#run, state, resolve, observe);

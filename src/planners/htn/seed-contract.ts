@@ -41,7 +41,7 @@ export interface FromHtnPlannerOptions {
   readonly internal?: string;
 }
 
-const OPTIONS: OptionShape<FromHtnPlannerOptions> = { name: 'text?', version: 'text?', internal: 'text?' };
+const OPTIONS: OptionShape<FromHtnPlannerOptions> = { name: 'name?', version: 'text?', internal: 'text?' };
 
 /**
  * Decomposes depth first until all is primitive, at most 32 levels and 1,000 nodes, and carries that out in its order.

@@ -5,6 +5,7 @@ import {
   type Clock,
   defined,
   describeThrown,
+  hasMethods,
   isOptionsRecord,
   MAX_AT_ONCE,
   type OnFailedPlan,
@@ -128,7 +129,7 @@ type ReadyOptions = PipelineOptions & Required<Pick<PipelineOptions, WithDefault
 const OPTIONS: OptionShape<PipelineOptions> = {
   model: 'any',
   prices: 'object?',
-  name: 'text?',
+  name: 'name?',
   version: 'text?',
   prompts: 'object?',
   template: 'any?',
@@ -141,7 +142,7 @@ const OPTIONS: OptionShape<PipelineOptions> = {
   verifierTimeoutMs: 'any?',
   repairRetries: 'any?',
   modelRetries: 'any?',
-  fallback: 'any?',
+  fallback: 'planner?',
   internal: 'text?',
   maxSteps: 'any?',
   concurrency: 'any?',
@@ -156,15 +157,14 @@ const OPTIONS: OptionShape<PipelineOptions> = {
   stallMs: 'any?',
   measures: 'object?',
   onFault: 'function?',
-  clock: 'object?',
+  clock: 'clock?',
 };
 
 /** @throws PilotageError `invalid_config` naming the option. */
 function readyOptions(given: PipelineOptions): ReadyOptions {
   const options = readOptions('pipeline', given, OPTIONS);
   const { candidates = 1, repairRetries = 1, modelRetries = 2, replans = 1, maxSteps = 1_000 } = options;
-  if (isOptionsRecord(options.verifier)) assertKnownKeys('verifier of pipeline', options.verifier, ['model']);
-  if (isOptionsRecord(options.template)) assertKnownKeys('template of pipeline', options.template, ['id', 'version']);
+  checkParts(options);
   whole('candidates', candidates, 1);
   whole('repairRetries', repairRetries, 0);
   whole('modelRetries', modelRetries, 0);
@@ -195,6 +195,35 @@ function readyOptions(given: PipelineOptions): ReadyOptions {
   }
   return { ...options, candidates, repairRetries, modelRetries, replans, maxSteps, temperature };
 }
+
+/** What has functions that are called only when a plan is made, and what is looked up only then. */
+function checkParts({ verifier, template, prompts, retriever, measures }: PipelineOptions): void {
+  if (isOptionsRecord(verifier)) assertKnownKeys('verifier of pipeline', verifier, ['model']);
+  else if (verifier !== undefined && typeof verifier !== 'function') {
+    throw badPipelineOption('verifier', String(verifier), 'a function that scores plans, or { model }');
+  }
+  methods('prompts', prompts, ['get', 'render']);
+  methods('retriever', retriever, ['retrieve']);
+  methods('measures', measures, ['load', 'save']);
+  if (template === undefined) return;
+  if (isOptionsRecord(template)) assertKnownKeys('template of pipeline', template, ['id', 'version']);
+  const { id, version } = isOptionsRecord(template) ? template : { id: template, version: undefined };
+  if (typeof id !== 'string' || id === '') {
+    throw badPipelineOption('template', shown(template), 'the id of a template, or { id, version }');
+  }
+  whole('template.version', version, 1);
+  // Into a store of the program's own it may still be put.
+  if (prompts !== undefined || promptStore().get(id, version) !== null) return;
+  const given = `the template ${JSON.stringify(id)}`;
+  throw badPipelineOption('template', given, 'plan, plan-ndjson, or prompts that have it');
+}
+
+function methods(name: string, value: unknown, wanted: readonly string[]): void {
+  if (value === undefined || hasMethods(value, wanted)) return;
+  throw badPipelineOption(name, shown(value), `an object with ${wanted.join(' and ')}`);
+}
+
+const shown = (value: unknown): string => (isOptionsRecord(value) ? 'another object' : String(value));
 
 function whole(name: string, value: number | undefined, least: number): void {
   if (value === undefined || (Number.isSafeInteger(value) && value >= least)) return;

@@ -77,7 +77,7 @@ const TEMPLATE: OptionShape<TemplateDraft & Partial<Pick<PromptTemplate, 'versio
 };
 const OPTIONS: OptionShape<PromptStoreOptions> = {
   templates: 'list?',
-  clock: 'object?',
+  clock: 'clock?',
   policy: 'any?',
   onAudit: 'function?',
 };

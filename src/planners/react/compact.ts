@@ -6,6 +6,7 @@ import type { LanguageModelV4Prompt } from '@ai-sdk/provider';
 import {
   addUsage,
   asJson,
+  assertIdentity,
   type CompactionAttempt,
   type CompactionErrorCode,
   describeThrown,
@@ -87,6 +88,8 @@ async function shorten(
   signal: AbortSignal,
   parts: CompactorParts,
 ): Promise<CompactionAttempt | undefined> {
+  signal.throwIfAborted();
+  assertIdentity(view.identity);
   const { options, pool, requests, summariser: given } = parts;
   const asked = pool.ranked()[0] as ReadyModel;
   const isDue = isTimeToTry(view.trajectory);

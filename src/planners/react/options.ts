@@ -125,7 +125,7 @@ const OPTIONS: OptionShape<ReactOptions> = {
   answerSchema: 'any?',
   reasks: 'whole?',
   continuations: 'whole?',
-  fallback: 'any?',
+  fallback: 'planner?',
   retries: 'whole?',
   stallMs: 'count?',
   reasoningReplay: 'any?',
@@ -135,7 +135,7 @@ const OPTIONS: OptionShape<ReactOptions> = {
   maxOutputTokens: 'count?',
   temperature: 'number?',
   providerOptions: 'object?',
-  clock: 'object?',
+  clock: 'clock?',
 };
 const MEMORY: OptionShape<ReactMemory> = { profile: 'schema?', recall: 'whole?', extract: 'any?' };
 const COMPACTION: OptionShape<CompactionOptions> = { budgetTokens: 'count', summariser: 'any?' };

@@ -15,6 +15,7 @@ import {
   FINISH_TOOL,
   type OutputMode,
   PerRun,
+  PilotageError,
   type RunView,
   type ToolSchema,
   type Trajectory,
@@ -125,7 +126,10 @@ export class Requests {
   promptOf(view: RunView, model: ReadyModel): LanguageModelV4Prompt {
     const { buildPrompt } = this.#options;
     if (buildPrompt === undefined) return this.transcriptOf(view, model).upTo(view);
-    return [...buildPrompt(view, () => this.transcriptOf(view, model).upTo(view))];
+    const built: unknown = buildPrompt(view, () => this.transcriptOf(view, model).upTo(view));
+    if (Array.isArray(built)) return [...built];
+    const message = `The option buildPrompt of react gave ${String(built)}; it gives the messages, a list.`;
+    throw new PilotageError('invalid_config', message);
   }
 
   /** Ids that are unique in the run, the provider's own where they are usable. */
