@@ -343,7 +343,7 @@ function concluded(
   const { call, ports } = making;
   if (waits === undefined) {
     const isPutOff = settled.kind === 'value' && isLater(settled.value);
-    return isPutOff ? waitsForValue(settled.value, making, ports.clock.now()) : outcomeOf(settled, attempt, making);
+    return isPutOff ? waitsForValue(settled.value, making, ports) : outcomeOf(settled, attempt, making);
   }
   const seen = call.waiting?.waits.filter(({ end }) => end !== undefined).length;
   return { kind: 'waits', waits, startedAt: making.startedAt, ...(seen === undefined ? {} : { seen }) };
