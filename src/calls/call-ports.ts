@@ -117,6 +117,8 @@ export interface DispatchPorts {
   hold(call: OwnCall, asked: NewWait): Promise<WaitEnd>;
   /** Tells whoever reads the run, or one above it, of a chunk. */
   tellChunk(call: OwnCall, piece: Piece): void;
+  /** What no caller waits for. */
+  onFault(error: unknown): void;
   /** From 0 up to 1. */
   random(): number;
   /**

@@ -343,7 +343,7 @@ function concluded(
   const { call, ports } = making;
   if (waits === undefined) {
     const isPutOff = settled.kind === 'value' && isLater(settled.value);
-    return isPutOff ? waitsForValue(settled.value, making, ports.clock.now()) : outcomeOf(settled, attempt, making);
+    return isPutOff ? waitsForValue(settled.value, making, ports) : outcomeOf(settled, attempt, making);
   }
   // What was stopped when it had just begun to wait ignores nothing, and is as sure as what is stopped while it is parked.
   if (call.attempt.aborted) return cancelled();

@@ -142,6 +142,7 @@ export class Calls {
       prove: () => ports.prove(),
       reserve: (call, tool, costMicroUsd) => this.#reserve(call, tool, costMicroUsd),
       random: () => deps.random(),
+      onFault: (error) => deps.onFault(error),
       isReadByModel: deps.planner.modelDriven === true,
       meta: state.context.meta ?? NO_META,
       skills: skillView(state.context.skills),

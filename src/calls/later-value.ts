@@ -1,5 +1,5 @@
 /** A call that has been made, and whose value comes later: by a signal, or because its tool is asked for it again and again. */
-import { defined, type Json, type LaterValue, LazySignal, type Outcome, timeAfter } from '#core';
+import { defined, type Json, type LaterValue, LazySignal, type Outcome, PilotageError, timeAfter } from '#core';
 import type { WaitState } from '#state';
 import { isLater, jsonSchemaOf, type Later, type ReadyFunction } from '#tools';
 import type { Call, DispatchPorts, WaitsAsk } from './call-ports.ts';
@@ -15,9 +15,21 @@ interface Waiting {
 }
 
 /** The call has been made: what it waits for. @param wait the number of the wait: above 1 when `poll` says what is waited for from now on. */
-export function waitsForValue({ key, pollEveryMs, expiresInMs }: Later, of: Waiting, now: number, wait = 1): WaitsAsk {
+export function waitsForValue(later: Later, of: Waiting, { clock, onFault }: Ports, wait = 1): WaitsAsk {
+  const { key, pollEveryMs, expiresInMs } = later;
+  const now = clock.now();
+  // The call has been made, and a signal still brings its value: so it does not fail.
+  if (pollEveryMs !== undefined && of.tool.source.poll === undefined) onFault(nobodyPolls(of, later));
   const expiresAt = expiresInMs === undefined ? undefined : timeAfter(now, expiresInMs);
   return asked({ key, ...defined({ pollEveryMs: of.tool.source.poll && pollEveryMs, expiresAt }) }, wait, of, now);
+}
+
+type Ports = Pick<DispatchPorts, 'clock' | 'onFault'>;
+
+function nobodyPolls({ call, tool: { schema } }: Waiting, { key, pollEveryMs }: Later): PilotageError {
+  const { name: tool } = schema;
+  const message = `The tool ${tool} gave later({ key: ${JSON.stringify(key)}, pollEveryMs: ${pollEveryMs} }) and has no poll, so that it is never asked for the value: a signal for the key alone brings it. Give the tool a poll, or leave pollEveryMs out.`;
+  return new PilotageError('invalid_config', message, { data: { run: call.identity.run, tool, key } });
 }
 
 function asked(later: LaterValue, wait: number, { tool, startedAt }: Waiting, now: number, again?: string): WaitsAsk {
@@ -85,9 +97,7 @@ async function poll(of: Waiting, later: LaterValue, wait: number, ports: Dispatc
       if (settled.kind === 'value') {
         const { value } = settled;
         if (value === undefined) return stillOpen();
-        return isLater(value)
-          ? waitsForValue(value, of, ports.clock.now(), wait + 1)
-          : outcomeOfValue(value, of, ports);
+        return isLater(value) ? waitsForValue(value, of, ports, wait + 1) : outcomeOfValue(value, of, ports);
       }
       if (call.attempt.aborted || mayRetry(settled, undefined)) return stillOpen();
       return failedOutcome(settledError(settled, tool, undefined), tool.schema.name, 1);

@@ -36,7 +36,7 @@ export async function settleDoubt(
   const ask = (): Promise<LookedUp> => lookUp(call, tool, args, ports);
   // `not_done` says nothing about an attempt that is still running in this process.
   const { found, context } = await (isAtWork ? ask() : believed(call, ports, ask));
-  if (isLater(found)) return waitsForValue(found, { call, tool, args, startedAt: since }, ports.clock.now());
+  if (isLater(found)) return waitsForValue(found, { call, tool, args, startedAt: since }, ports);
   if (found !== undefined && found !== 'not_done') return { kind: 'settled', outcome: found, context };
   if (found === 'not_done' && !isAtWork) return { kind: 'settled', outcome: otherwise };
   const doubt = doubtOf(call, given, since, why, tool.source.reconcile !== undefined);

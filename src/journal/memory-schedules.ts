@@ -79,6 +79,14 @@ export class MemorySchedules implements ScheduleStore {
     return { due: due.sort(byPlace).slice(0, limit), nextAt: next, readAt };
   }
 
+  async unfired(agents: readonly string[], lateMs: number, limit: number): Promise<StoredSchedule[]> {
+    this.#deps.assertOpen();
+    const before = this.#deps.now() - lateMs;
+    const isLate = ({ nextAt, isPaused, agent }: StoredSchedule): boolean =>
+      nextAt !== null && nextAt <= before && !isPaused && !agents.includes(agent);
+    return [...this.#schedules.values()].filter(isLate).sort(byPlace).slice(0, limit);
+  }
+
   async move(move: ScheduleMove & { readonly isPaused?: boolean }): Promise<boolean> {
     this.#deps.assertOpen();
     if (!this.#isAsRead(move)) return false;

@@ -72,6 +72,8 @@ export interface ScheduleStore {
   list(query: ScheduleQuery): Promise<StoredSchedule[]>;
   /** Those of these agents that are not paused. @param after the last one of the page before. */
   due(agents: readonly string[], limit: number, after?: Pick<StoredSchedule, 'tenant' | 'id'>): Promise<DueSchedules>;
+  /** Those of all other agents, not paused, of which a fire time came `lateMs` ago or earlier, by tenant and id. */
+  unfired(agents: readonly string[], lateMs: number, limit: number): Promise<StoredSchedule[]>;
   /** Moves it on without a run, or pauses it, or lets it go on. @returns false when it is not as it was read. */
   move(move: ScheduleMove & { readonly isPaused?: boolean }): Promise<boolean>;
   /** Its runs stay. @returns whether there was one. */

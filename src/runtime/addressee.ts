@@ -151,12 +151,12 @@ export async function answeredBelow(
   if (state === undefined || state.ending !== null || host.toolsOf(state) === undefined) return [];
   const answered: string[] = [];
   for (const { run, token } of pausesOfTasks(state)) {
+    // What is stored is looked at first: an answer that is taken between the two is missing there, and its question here.
+    const isStored = (await answeredOf({ journal, states }, run, [token])).length > 0;
     const task = await states.of(run).catch(() => undefined);
     if (task === undefined) continue;
     const isAsked = task.pauses.some((pause) => pause.token === token);
-    const isAnswered = isAsked
-      ? host.fleet.drives(run) && (await answeredOf({ journal, states }, run, [token])).length > 0
-      : task.ending !== null || (await goesOn(host, run));
+    const isAnswered = isAsked ? isStored && host.fleet.drives(run) : task.ending !== null || (await goesOn(host, run));
     if (isAnswered) answered.push(token);
   }
   return answered;

@@ -475,7 +475,7 @@ export class Fleet {
   }
 
   async #claimRun(run: string, acceptChanges = false): Promise<RunDriver | undefined> {
-    const { lease, readAt } = await this.#record(run);
+    const { lease } = await this.#record(run);
     const askedAt = momentOf(this.#deps.clock);
     const claim = await this.#deps.journal.claim({
       run,
@@ -486,13 +486,17 @@ export class Fleet {
     });
     if (claim !== undefined) return this.#pickUp.claimed(claim, askedAt, acceptChanges);
     if (this.#closing) return undefined;
-    if (lease === undefined) {
-      // Somebody was faster, and carries it out, or has moved the time at which it begins.
-      const { wakeAt, readAt: now } = await this.#record(run);
-      if ((wakeAt ?? 0) > now) this.wake(run, acceptChanges);
+    // Another look of this process has it, which may not accept what this one does.
+    const look = this.#pickUp.lookAt(run);
+    if (look !== undefined) return look.then(() => this.#claimRun(run, acceptChanges));
+    const { lease: held = lease, wakeAt, readAt: now } = await this.#record(run);
+    if (held === undefined) {
+      // Somebody was faster, and has carried it out or left it, or has moved the time at which it begins.
+      if (acceptChanges || (wakeAt ?? 0) > now) this.wake(run, acceptChanges);
     } else {
-      // Somebody has it who may live: asked for again when that lease would be over.
-      const leftMs = Math.min(Math.max(lease.until - readAt, LEAST_ALARM_MS), MAX_LEASE_MS);
+      // Somebody has it who may live: asked for again when that lease would be over, and at once where it is a claim of this process.
+      const untilMs = held.owner === this.#owner ? 0 : held.until - now;
+      const leftMs = Math.min(Math.max(untilMs, LEAST_ALARM_MS), MAX_LEASE_MS);
       this.#later.after(leftMs, run, () => this.wake(run, acceptChanges), false);
     }
     return undefined;

@@ -22,6 +22,8 @@ export class PickUp {
   readonly #options: PickUpOptions;
   /** When this process first had to do with runs. */
   readonly #openedAt: number;
+  /** Runs that are claimed, and of which it is being found out whether they can be carried out here. */
+  readonly #looks = new Map<string, Promise<void>>();
 
   constructor(deps: DriverDeps, options: PickUpOptions) {
     this.#deps = deps;
@@ -48,6 +50,30 @@ export class PickUp {
     askedAt: Moment,
     acceptChanges = false,
     entries?: readonly Entry[],
+  ): Promise<RunDriver | undefined> {
+    const look = this.#claimed(claim, askedAt, acceptChanges, entries);
+    const over = look.then(
+      () => {},
+      () => {},
+    );
+    this.#looks.set(claim.run, over);
+    try {
+      return await look;
+    } finally {
+      if (this.#looks.get(claim.run) === over) this.#looks.delete(claim.run);
+    }
+  }
+
+  /** Until it is known whether the run, which is claimed, can be carried out here; `undefined` when nobody looks. */
+  lookAt(run: string): Promise<void> | undefined {
+    return this.#looks.get(run);
+  }
+
+  async #claimed(
+    claim: Claim,
+    askedAt: Moment,
+    acceptChanges: boolean,
+    entries: readonly Entry[] | undefined,
   ): Promise<RunDriver | undefined> {
     const { states, onFault, redaction } = this.#deps;
     try {

@@ -16,6 +16,8 @@ const LOOK_EVERY_MS = 5_000;
 /** While a fire time waits for the run before it, which may end in another process. */
 const LOOK_AT_QUEUE_MS = 1_000;
 const PAGE = 200;
+/** Whoever knows the agent of a schedule fires it within seconds. */
+const LATE_MS = 60_000;
 
 export class ScheduleTicker {
   readonly #host: RunHost;
@@ -23,6 +25,10 @@ export class ScheduleTicker {
   readonly #agents: Pick<Agents, 'takenOver'>;
   /** What was told of a schedule last: one that stays broken is told of once. */
   readonly #told = new Map<string, string>();
+  /** Schedules of agents that this process does not take over, of which it was told that nobody fires them. */
+  #unfired = new Set<string>();
+  /** By the steady clock. Not before this process has been there for so long: those that know the agent may start just now, too. */
+  #lookedAtOthers: number | undefined;
   /** By what they follow from. */
   readonly #times = new Map<string, Promise<FireTimes>>();
   #cancel = (): void => {};
@@ -99,6 +105,7 @@ export class ScheduleTicker {
     let delayMs = LOOK_EVERY_MS;
     try {
       delayMs = await this.#fireDue();
+      await this.#tellUnfired();
       this.#told.delete('');
     } catch (error) {
       if (isJournalGone(error) || this.#isClosed) return;
@@ -186,9 +193,34 @@ export class ScheduleTicker {
     return wanted.length === 0 ? skipTo(times.after(now)) : false;
   }
 
+  /** A process cannot know which agents others have; a fire time that nobody has dealt with for long says that none has this one. */
+  async #tellUnfired(): Promise<void> {
+    const { clock, journal, onFault } = this.#host.deps;
+    this.#lookedAtOthers ??= steadyMs(clock);
+    if (this.#isClosed || steadyMs(clock) - this.#lookedAtOthers < LATE_MS) return;
+    this.#lookedAtOthers = steadyMs(clock);
+    const late = await journal.schedules.unfired(this.#agents.takenOver, LATE_MS, PAGE);
+    const unfired = new Set<string>();
+    for (const schedule of late) {
+      const isQueued =
+        definitionOf(schedule).overlap === 'queue' && (await runsUnderWay(this.#host, schedule)).length > 0;
+      if (isQueued) continue;
+      const name = JSON.stringify([schedule.tenant, schedule.id]);
+      unfired.add(name);
+      if (!this.#unfired.has(name)) onFault(nobodyFires(schedule));
+    }
+    this.#unfired = unfired;
+  }
+
   #tell(name: string, error: unknown): void {
     const words = describeThrown(error);
     if (this.#told.get(name) !== words) this.#host.deps.onFault(error);
     this.#told.set(name, words);
   }
+}
+
+function nobodyFires({ tenant, id, agent, nextAt }: StoredSchedule): PilotageError {
+  const since = new Date(nextAt ?? 0).toISOString();
+  const message = `The schedule ${id} of the tenant ${tenant} was to fire at ${since}, and no process has done so: none that works takes over runs of its agent ${JSON.stringify(agent)}. Start one that does, put the schedule with another agent, or delete it.`;
+  return new PilotageError('agent_unknown', message, { data: { schedule: id, agent } });
 }

@@ -44,7 +44,7 @@ export function shuffledJournal(journal: Journal, seed: number): Journal {
     get(target, key) {
       const own: unknown = Reflect.get(target, key);
       if (typeof own !== 'function') return own;
-      if (key === 'watch') return own.bind(target);
+      if (typeof key === 'string' && key.startsWith('watch')) return own.bind(target);
       return async (...args: unknown[]) => {
         for (let turns = Math.floor(random() * 3); turns > 0; turns -= 1) await turn();
         return own.apply(target, args);

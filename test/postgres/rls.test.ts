@@ -144,6 +144,7 @@ const ATTEMPTS: Readonly<Record<string, readonly Attempt[]>> = {
       { due: [], nextAt: null },
     ),
   ],
+  'schedules.unfired': [finds((journal) => journal.schedules.unfired([], 0, 10), [])],
   'schedules.move': [
     finds((journal) => journal.schedules.move({ tenant: theirs, id: 'daily', mark: '1:0', nextAt: 1 }), false),
   ],

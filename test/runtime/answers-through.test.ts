@@ -4,6 +4,7 @@ import { memoryJournal } from '#journal';
 import type { Run } from '#runtime';
 import { type Agent, type AnyTool, agent, agentTool } from '#tools';
 import { call, parallel, script } from '../kit/decisions.ts';
+import { shuffledJournal } from '../kit/journals.ts';
 import { pausesOf } from '../kit/run-record.ts';
 import { make } from '../kit/tools.ts';
 import { aborted, gate, until } from '../kit/waiting.ts';
@@ -136,4 +137,53 @@ it('resume takes the answer that is stored with a task, and leaves the question 
   expect(await again.result()).toMatchObject({ status: 'paused', pauses: [{ payload: { tool: 'gated' } }] });
   await again.approve();
   expect(await again.result()).toMatchObject({ status: 'finished' });
+});
+
+describe('however its reads fall between what the task does, the result', () => {
+  const below = (tool: AnyTool): readonly AnyTool[] => {
+    const asker = agent({ name: 'below', planner: script(call('asks')), tools: [tool] });
+    return [{ ...agentTool(asker, { description: 'd' }), name: 'down' }];
+  };
+  const planner = script(call('down', { input: 'go' }));
+  const SEEDS = Array.from({ length: 40 }, (_, seed) => seed);
+
+  it('is not paused for a question whose answer is stored', async () => {
+    for (const seed of SEEDS) {
+      const journal = memoryJournal();
+      const first = world({ planner, tools: below(asks(false)), journal });
+      const run = await start(first);
+      const [asked] = await pausesOf(run);
+      await first.runtime.close();
+      // It has no agent that could go on with them.
+      const desk = world({ agents: [agent({ name: 'desk', planner, tools: [] })], journal });
+      await desk.runtime.run(asked?.run ?? '').answer(asked?.token, one);
+      await desk.runtime.close();
+      const second = world({ planner, tools: below(asks(false)), journal: shuffledJournal(journal, seed) });
+      const again = second.runtime.run(run.id);
+      await again.resume();
+      expect(await again.result(), `seed ${seed}`).toMatchObject({ status: 'finished' });
+      await second.runtime.close();
+    }
+  });
+
+  it('is that of the changed code that was accepted, also while another look at the task refuses it', async () => {
+    const changed = { ...asks(false), inputSchema: { type: 'object', properties: { more: {} } } } as const;
+    for (const seed of SEEDS) {
+      const journal = memoryJournal();
+      const first = world({ planner, tools: below(asks(false)), journal });
+      const run = await start(first);
+      await run.result();
+      await first.runtime.close();
+      const second = world({
+        planner,
+        tools: below(changed),
+        journal: shuffledJournal(journal, seed),
+      });
+      const again = second.runtime.run(run.id);
+      await again.answer(undefined, one);
+      await again.resume({ acceptChanges: true });
+      expect(await again.result(), `seed ${seed}`).toMatchObject({ status: 'finished' });
+      await second.runtime.close();
+    }
+  });
 });

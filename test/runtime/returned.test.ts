@@ -10,6 +10,18 @@ import { start, world } from '../kit/world.ts';
 
 const outcomeOf = ({ steps }: RunSnapshot) => steps[0]?.calls[0]?.outcome;
 
+it('later({ pollEveryMs }) of a tool without poll is told of, and a signal still brings the value', async () => {
+  const tools = [make('render', () => later({ key: 'film', pollEveryMs: 1_000 }))];
+  const { runtime, journal, faults } = world({ planner: script(call('render')), tools, journal: memoryJournal() });
+  const run = await start({ runtime });
+  await until(async () => (await journal.get(run.id))?.status === 'waiting');
+  expect(faults).toMatchObject([{ code: 'invalid_config', data: { tool: 'render', key: 'film', run: run.id } }]);
+  await runtime.signal('film', 'oslo.mp4');
+  await run.result();
+  expect(outcomeOf(await run.state())).toEqual({ kind: 'value', value: 'oslo.mp4' });
+  expect(faults).toHaveLength(1);
+});
+
 describe('a generator', () => {
   it('that returns later({ … }) is waited for, behind its pieces and without any', async () => {
     for (const pieces of [['started'], []]) {

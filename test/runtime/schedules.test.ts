@@ -507,6 +507,27 @@ describe.each(Object.entries(STORES))('schedules in %s', (name, open) => {
     clock.advance(60_000);
     await quiet();
     expect(await other.runtime.list()).toEqual([]);
+    expect(other.faults).toEqual([]);
+    await other.runtime.close();
+  });
+
+  it('a schedule that nobody has fired for a minute is told of once, by processes that do not know its agent', async () => {
+    const clock = new VirtualClock(Date.UTC(2026, 0, 1));
+    const journal = open(clock);
+    const knows = scene({ journal, clock });
+    const each = { cron: '* * * * *', query: 'q' };
+    for (const id of ['s', 'paused']) await knows.runtime.schedules.put({ ...each, id });
+    await knows.runtime.schedules.pause('paused');
+    await knows.runtime.close();
+    const other = scene({ journal, clock, planner: { name: 'another', next: done } });
+    other.runtime.work();
+    await advanceUntil(clock, () => other.faults.length > 0);
+    for (let minutes = 0; minutes < 5; minutes += 1) {
+      clock.advance(60_000);
+      await quiet();
+    }
+    expect(other.faults).toMatchObject([{ code: 'agent_unknown', data: { schedule: 's' } }]);
+    expect(other.faults[0]).toMatchObject({ message: expect.stringContaining('2026-01-01T00:01:00.000Z') });
     await other.runtime.close();
   });
 

@@ -36,6 +36,7 @@ export function simulatedSchedules(behind: SchedulesBehind): ScheduleStore {
         ledger.schedules.looked(process, { order: ledger.next(), at: due.readAt });
         return due;
       }),
+    unfired: (agents, lateMs, limit) => operation('read', () => schedules.unfired(agents, lateMs, limit)),
     move: (move) =>
       operation('append', () =>
         changing(

@@ -224,7 +224,7 @@ function laterTool(name: string, { reconcile, polls, ...kind }: LaterKind, world
     const { pollEveryMs, expiresInMs } = args;
     return later({
       key: keyed(context, args),
-      ...(pollEveryMs === undefined ? {} : { pollEveryMs }),
+      ...(polls !== true || pollEveryMs === undefined ? {} : { pollEveryMs }),
       ...(expiresInMs === undefined ? {} : { expiresInMs }),
     });
   };

@@ -40,6 +40,10 @@ const DUE = `
     ORDER BY tenant, id LIMIT $5::bigint
   ) AS due ON TRUE
   ORDER BY due.tenant, due.id`;
+const UNFIRED = `
+  SELECT ${COLUMNS} FROM {schedules}
+  WHERE NOT paused AND agent <> ALL($2::text[]) AND next_at <= ${NOW_1} - $3::bigint
+  ORDER BY tenant, id LIMIT $4::bigint`;
 const INSERT = `
   INSERT INTO {schedules} (tenant, id, agent, definition, times, next_at, created_at, updated_at)
   VALUES ($1, $2, $3, $4, $5, $6, $7, $7) ON CONFLICT (tenant, id) DO NOTHING RETURNING ${COLUMNS}`;
@@ -109,6 +113,12 @@ export class PostgresSchedules implements ScheduleStore {
     const [{ read_at: readAt, first_at: nextAt }] = rows as [DueRow];
     const due = rows.flatMap(({ key, ...row }) => (key === null ? [] : [storedScheduleOf({ key, ...row })]));
     return { due, nextAt, readAt };
+  }
+
+  async unfired(agents: readonly string[], lateMs: number, limit: number): Promise<StoredSchedule[]> {
+    const { given } = this.#database;
+    const rows = await this.#database.read((sql) => sql.rows<ScheduleRow>(UNFIRED, given, agents, lateMs, limit));
+    return rows.map(storedScheduleOf);
   }
 
   async move(move: Move): Promise<boolean> {

@@ -47,6 +47,7 @@ export class OpeningJournal implements Journal {
     get: (tenant, id) => this.#with(({ schedules }) => schedules.get(tenant, id)),
     list: (query) => this.#with(({ schedules }) => schedules.list(query)),
     due: (agents, limit, after) => this.#with(({ schedules }) => schedules.due(agents, limit, after)),
+    unfired: (...asked) => this.#with(({ schedules }) => schedules.unfired(...asked)),
     move: (move) => this.#with(({ schedules }) => schedules.move(move)),
     delete: (tenant, id) => this.#with(({ schedules }) => schedules.delete(tenant, id)),
   };

@@ -69,6 +69,7 @@ export class ReadingJournal implements Journal {
     get: (tenant, id) => this.#read(({ schedules }) => schedules.get(tenant, id)),
     list: (query) => this.#read(({ schedules }) => schedules.list(query)),
     due: (agents, limit, after) => this.#read(({ schedules }) => schedules.due(agents, limit, after)),
+    unfired: (...asked) => this.#read(({ schedules }) => schedules.unfired(...asked)),
     move: () => this.#refuse(),
     delete: () => this.#refuse(),
   };

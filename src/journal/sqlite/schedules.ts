@@ -25,6 +25,9 @@ function statementsOn(db: DatabaseSync) {
       SELECT * FROM schedules WHERE ${IS_ACTIVE} AND next_at <= :now AND (tenant, id) > (:tenant, :id)
       ORDER BY tenant, id ${atMost(':limit')}`),
     next: sql(`SELECT min(next_at) AS at FROM schedules WHERE ${IS_ACTIVE} AND next_at > :now`),
+    unfired: sql(`
+      SELECT * FROM schedules WHERE paused = 0 AND next_at <= :before AND agent NOT IN (SELECT value FROM json_each(:agents))
+      ORDER BY tenant, id ${atMost(':limit')}`),
     insert: sql(`
       INSERT INTO schedules (tenant, id, agent, definition, times, next_at, created_at, updated_at)
       VALUES (:tenant, :id, :agent, :definition, :times, :nextAt, :now, :now)`),
@@ -93,6 +96,13 @@ export class SqliteSchedules implements ScheduleStore {
       const rows = this.#sql.due().all<ScheduleRow>({ agents: named, now, tenant, id, limit });
       const next = this.#sql.next().get<{ at: number | null }>({ agents: named, now });
       return { due: rows.map(storedScheduleOf), nextAt: next?.at ?? null, readAt: now };
+    });
+  }
+
+  async unfired(agents: readonly string[], lateMs: number, limit: number): Promise<StoredSchedule[]> {
+    return this.#access.read(() => {
+      const asked = { agents: JSON.stringify(agents), before: this.#now() - lateMs, limit };
+      return this.#sql.unfired().all<ScheduleRow>(asked).map(storedScheduleOf);
     });
   }
 

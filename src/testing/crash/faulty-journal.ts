@@ -107,6 +107,7 @@ export class FaultyJournal implements Journal {
       get: (tenant, id) => process.guard(() => inner.schedules.get(tenant, id)),
       list: (query) => process.guard(() => inner.schedules.list(query)),
       due: (agents, limit, after) => process.guard(() => inner.schedules.due(agents, limit, after)),
+      unfired: (agents, lateMs, limit) => process.guard(() => inner.schedules.unfired(agents, lateMs, limit)),
       move: (move) => this.#write('schedules.move', () => inner.schedules.move(move)),
       delete: (tenant, id) => this.#write('schedules.delete', () => inner.schedules.delete(tenant, id)),
     };

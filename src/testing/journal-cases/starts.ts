@@ -336,6 +336,26 @@ const scheduleCases: readonly JournalCase[] = [
     },
   },
   {
+    name: 'unfired are those of other agents whose time came so long ago, and that are not paused',
+    async run({ journal, clock }) {
+      const now = clock.now();
+      const unfired = async (agents: readonly string[], limit = 10): Promise<Json> =>
+        (await journal.schedules.unfired(agents, 50, limit)).map(({ id }) => id);
+      await put(journal, { id: 'b', nextAt: now - 50 });
+      await put(journal, { id: 'a', nextAt: now - 90, agent: 'more' });
+      await put(journal, { id: 'c', nextAt: now - 40 });
+      await put(journal, { id: 'd', nextAt: null });
+      const paused = await put(journal, { id: 'e', nextAt: now - 99 });
+      await journal.schedules.move({ ...moveOf(paused, now - 99), isPaused: true });
+      assert.deepEqual(await unfired([]), ['a', 'b']);
+      assert.deepEqual(await unfired([], 1), ['a']);
+      assert.deepEqual(await unfired(['more', 'nobody']), ['b']);
+      assert.deepEqual(await unfired(['more', 'finish']), []);
+      clock.advance(10);
+      assert.deepEqual(await unfired([]), ['a', 'b', 'c']);
+    },
+  },
+  {
     name: 'a fire and the next time of its schedule are one commit, which of two processes one makes',
     async run({ journal }) {
       const seen = await put(journal);
