@@ -155,6 +155,6 @@ describe('what is refused', () => {
       }
       return body;
     };
-    expect(() => nested(3)).toThrow(/levels of flows and maps/);
+    expect(() => nested(3)).toThrow(/levels of flows, maps and races/);
   });
 });

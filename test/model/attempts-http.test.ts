@@ -112,7 +112,7 @@ describe('bug 14, over a real connection', () => {
     await stream.next();
     const reason = new Error('stop');
     controller.abort(reason);
-    await expect(drain(stream)).rejects.toBe(reason);
+    await expect(drain(stream)).rejects.toMatchObject({ code: 'cancelled', cause: reason });
     await expect.poll(() => server?.openStreams).toBe(0);
   });
 });

@@ -500,7 +500,7 @@ describe('leaving a stream', () => {
     return { model, state };
   }
 
-  it('an abort ends a wait at once: the reason is thrown, the stream cancelled, its signal fired', async () => {
+  it('an abort ends a wait at once: the reason is thrown, with what was used, the stream cancelled, its signal fired', async () => {
     const clock = new VirtualClock();
     const controller = new AbortController();
     const { model, state } = endless();
@@ -508,7 +508,7 @@ describe('leaving a stream', () => {
     await quiet();
     const reason = new Error('stop');
     controller.abort(reason);
-    expect(await failed).toBe(reason);
+    expect(await failed).toMatchObject({ code: 'cancelled', cause: reason, data: { usage: { estimated: true } } });
     expect([state.cancelled, state.signal?.reason, clock.pending]).toEqual([true, reason, 0]);
   });
 
