@@ -2,7 +2,7 @@
  * Runs that are to be driven here and wait for a slot: by priority, then by age. A burst may hold 100,000 of them, so no look goes through all:
  * those whose tenant is full stand aside until one of its slots is free.
  */
-import { spawnerOf } from '#core';
+import { Heap, spawnerOf } from '#core';
 
 export interface QueuedRun {
   readonly run: string;
@@ -107,55 +107,22 @@ export class RunQueue {
   }
 }
 
-/** A binary heap. What has left counts until it comes to the top. */
+/** What has left counts until it comes to the top. */
 class PlaceHeap {
-  readonly #places: Place[] = [];
+  readonly #heap = new Heap<Place>(comesBefore);
 
   push(place: Place): void {
-    const places = this.#places;
-    let at = places.length;
-    places.push(place);
-    while (at > 0) {
-      const parent = (at - 1) >> 1;
-      const above = places[parent];
-      if (above === undefined || !comesBefore(place, above)) break;
-      places[at] = above;
-      at = parent;
-    }
-    places[at] = place;
+    this.#heap.push(place);
   }
 
   first(): Place | undefined {
-    while (this.#places[0]?.isLeft === true) this.#drop();
-    return this.#places[0];
+    while (this.#heap.first?.isLeft === true) this.#heap.pop();
+    return this.#heap.first;
   }
 
   pop(): Place | undefined {
-    const first = this.first();
-    if (first !== undefined) this.#drop();
-    return first;
-  }
-
-  /** Takes the top off. */
-  #drop(): void {
-    const places = this.#places;
-    const last = places.pop();
-    if (last === undefined || places.length === 0) return;
-    let at = 0;
-    for (;;) {
-      const child = this.#smaller(2 * at + 1);
-      const below = places[child];
-      if (below === undefined || !comesBefore(below, last)) break;
-      places[at] = below;
-      at = child;
-    }
-    places[at] = last;
-  }
-
-  /** Which of two neighbours comes first. */
-  #smaller(left: number): number {
-    const [one, other] = [this.#places[left], this.#places[left + 1]];
-    return one !== undefined && other !== undefined && comesBefore(other, one) ? left + 1 : left;
+    this.first();
+    return this.#heap.pop();
   }
 }
 
