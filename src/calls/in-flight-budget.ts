@@ -196,7 +196,12 @@ export function askForRaise(state: RunState, axis: BudgetAxis, token: string, la
 /** `raise`: the least limit with which the call is made. */
 function told({ axis, tool, needs, left }: Lacking, limit: number): JsonObject {
   const raise = { [LIMIT_OF[axis]]: shown(axis, limit - left + needs) };
-  return { ...defined({ tool }), needs: shown(axis, needs), left: shown(axis, left), raise };
+  return { ...defined({ tool }), ...lackOf({ axis, needs, left }), raise };
+}
+
+/** What something takes, and what is left for it. */
+export function lackOf({ axis, needs, left }: Omit<Lacking, 'tool'>): JsonObject {
+  return { needs: shown(axis, needs), left: shown(axis, left) };
 }
 
 /** Money in dollars, as people write it. */

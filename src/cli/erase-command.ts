@@ -20,12 +20,14 @@ export async function eraseCommand(options: Options, terminal: Terminal): Promis
       const id = `control_${crypto.randomUUID().replaceAll('-', '')}`;
       await journal.signal(run, { id, type: 'CANCEL', payload: { reason: 'The content of its user is erased.' } });
     };
-    const { runs, artifacts, items, left } = await eraseUser(deps, { tenant, user }, settle);
+    const { left, ...counts } = await eraseUser(deps, { tenant, user }, settle);
     const told = left.map(({ run, error }) => ({ run, error: error.toJSON() }));
-    if (json) terminal.write(`${terminalJson({ tenant, user, runs, artifacts, items, left: told })}\n`);
+    if (json) terminal.write(`${terminalJson({ tenant, user, ...counts, left: told })}\n`);
     else {
-      const what = [count(runs, 'run'), count(artifacts, 'artifact'), count(items, 'item', 'items')].join(', ');
-      terminal.write(`Erased of ${shortLine(user, 60)}: ${what}.\n`);
+      const { runs, artifacts, items, schedules } = counts;
+      const what = [count(runs, 'run'), count(artifacts, 'artifact'), count(items, 'item', 'items')];
+      if (schedules > 0) what.push(count(schedules, 'schedule'));
+      terminal.write(`Erased of ${shortLine(user, 60)}: ${what.join(', ')}.\n`);
     }
     for (const { run, error } of told) {
       terminal.note(`Left: ${shortLine(run, 80)}: ${shortLine(error.message, 300)}`, 'bad');

@@ -24,9 +24,9 @@ import { survey } from './survey.ts';
 import { codeOfResult, EXIT, type Terminal } from './terminal.ts';
 import { count, dollars, fileText, harmless, shortLine, terminalJson, tokenWords } from './text.ts';
 
-export function limitsOf({ maxSteps, maxCalls, maxCostUsd, timeoutMs }: Options): Limits {
+export function limitsOf({ maxSteps, maxCalls, maxTokens, maxCostUsd, timeoutMs }: Options): Limits {
   return {
-    ...defined({ steps: maxSteps, calls: maxCalls, costUsd: maxCostUsd }),
+    ...defined({ steps: maxSteps, calls: maxCalls, tokens: maxTokens, costUsd: maxCostUsd }),
     ...(timeoutMs === undefined ? {} : { deadlineAt: Date.now() + timeoutMs }),
   };
 }

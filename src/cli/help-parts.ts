@@ -60,6 +60,7 @@ export const MODEL_OPTIONS: string = `  --model <id>           the model, by the
 export const DRIVING_HELP: string = `${MODEL_OPTIONS}
   --max-steps <n>        decisions in all (default 64)
   --max-calls <n>        calls of tools in all
+  --max-tokens <n>       tokens that models read and write in all
   --max-cost-usd <x>     dollars in all
   --timeout <s>          seconds from now, after which the run ends
   --patience <s>         seconds for which the run waits for a model that is away, before it is paused (default 900)

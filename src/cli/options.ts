@@ -46,6 +46,7 @@ export interface Options {
   readonly prices?: Prices;
   readonly maxSteps?: number;
   readonly maxCalls?: number;
+  readonly maxTokens?: number;
   readonly maxCostUsd?: number;
   readonly timeoutMs?: number;
   /** What becomes of what the run has done when it fails. */
@@ -204,6 +205,7 @@ const DRIVING: ParseArgsOptionsConfig = {
   ...PLANNING,
   'max-steps': TEXT,
   'max-calls': TEXT,
+  'max-tokens': TEXT,
   'max-cost-usd': TEXT,
   timeout: TEXT,
   patience: TEXT,
@@ -459,6 +461,7 @@ function optionsOf(command: CommandName, values: Values): Options {
       prices: prices === undefined ? undefined : readPrices(prices),
       maxSteps: wholeNumber(text('max-steps'), 'max-steps'),
       maxCalls: wholeNumber(text('max-calls'), 'max-calls'),
+      maxTokens: wholeNumber(text('max-tokens'), 'max-tokens'),
       maxCostUsd: positive(text('max-cost-usd'), 'max-cost-usd'),
       timeoutMs: timeout === undefined ? undefined : Math.ceil(timeout * 1000),
       patienceMs: patience === undefined ? undefined : Math.ceil(patience * 1000),

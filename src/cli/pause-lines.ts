@@ -192,9 +192,9 @@ function waitsFor(who: string, pause: PauseNotice): string {
 
 function limitText(budget: string, { tool, needs, left }: JsonObject): string {
   const limit = shortLine(budget, 20);
-  if (typeof tool !== 'string') return `The limit of ${limit} is used up.`;
+  if (needs === undefined) return `The limit of ${limit} is used up.`;
   const amount = (value: Json | undefined): string => (budget === 'cost' ? `$${value}` : String(value));
-  return `The limit of ${limit} has no room for ${shortLine(tool, 60)}, which needs ${amount(needs)}; ${amount(left)} is left.`;
+  return `The limit of ${limit} has no room for ${typeof tool === 'string' ? shortLine(tool, 60) : 'the next request to the model'}, which needs ${amount(needs)}; ${amount(left)} is left.`;
 }
 
 /** The arguments of a call, where the title has only their beginning: nobody approves what they cannot see. */
@@ -275,6 +275,8 @@ function answerFlags(id: string, { reason, payload, run }: PauseNotice): string[
       return ['--max-steps', String(limit)];
     case 'calls':
       return ['--max-calls', String(limit)];
+    case 'tokens':
+      return ['--max-tokens', String(limit)];
     case 'cost':
       return ['--max-cost-usd', String(limit)];
     case 'deadline':

@@ -56,7 +56,7 @@ import {
   withdrawnByWord,
 } from '#state';
 import { doubtPause, keyPrefixOf } from '../calls/doubt.ts';
-import { askForRaise, type Lacking } from '../calls/in-flight-budget.ts';
+import { askForRaise, type Lacking, lackOf } from '../calls/in-flight-budget.ts';
 import { endGroup } from '../tasks/ending.ts';
 import type { MoveNeeds } from './ask.ts';
 import { type ProgressGuard, watchProgress } from './progress-guard.ts';
@@ -225,7 +225,7 @@ function beforeMove(state: RunState, overdue: boolean, deps: NextDeps): Next {
   const needs = deps.moveNeeds();
   const reached = state.answering === null ? reachedLimit(state, deps.costless, needs && amountsOf(needs)) : undefined;
   const lacking = lackingFor(needs, state);
-  if (state.answering !== null && lacking !== undefined) return record([ceiling(state, state.answering.axis)]);
+  if (state.answering !== null && lacking !== undefined) return record([ceiling(state, state.answering.axis, lacking)]);
   if (reached?.lent === true && !overdue) return park(state);
   if (reached?.reserve === true && !overdue && state.limits.onCeiling === 'answer') {
     return record([{ kind: 'answering', step: nextStep(state), budget: reached.axis }]);
@@ -233,7 +233,7 @@ function beforeMove(state: RunState, overdue: boolean, deps: NextDeps): Next {
   const axis = overdue ? (state.answering?.axis ?? 'deadline') : reached?.axis;
   if (axis !== undefined) {
     const asks = state.limits.onCeiling === 'pause';
-    return record([asks ? askForRaise(state, axis, deps.newToken(), lacking) : ceiling(state, axis)]);
+    return record([asks ? askForRaise(state, axis, deps.newToken(), lacking) : ceiling(state, axis, lacking)]);
   }
   if (state.answering !== null) return ASK;
   const { retryAt } = state.modelAway ?? {};
@@ -442,7 +442,8 @@ function atDeadline(state: RunState, { clock }: NextDeps): EntryBody {
   return { kind: 'answering', step: nextStep(state), budget: 'deadline' };
 }
 
-export function ceiling(state: RunState, axis: CeilingAxis): Finished {
+/** @param lacking the next request, when it has no room in what is left. */
+export function ceiling(state: RunState, axis: CeilingAxis, lacking?: Lacking): Finished {
   const steps = {
     max_steps_exceeded: true,
     max_steps: state.limits.steps ?? DEFAULT_STEP_LIMIT,
@@ -451,7 +452,7 @@ export function ceiling(state: RunState, axis: CeilingAxis): Finished {
   return {
     kind: 'finished',
     reason: CEILING_REASONS[axis],
-    metadata: axis === 'steps' ? { budget: axis, ...steps } : { budget: axis },
+    metadata: { budget: axis, ...(axis === 'steps' && steps), ...(lacking && lackOf(lacking)) },
   };
 }
 

@@ -1,5 +1,5 @@
 /**
- * Erases what belongs to one person: the content of runs, artifacts, titles of sessions, and long-term memory. Each run is one commit, so
+ * Erases what belongs to one person: their schedules, the content of runs, artifacts, titles of sessions, and long-term memory. Each run is one commit, so
  * that nothing is half done; what is left can be erased by doing it again.
  */
 import {
@@ -21,6 +21,7 @@ import type { DriverDeps } from '../loop/driver-deps.ts';
 import { endCancelled } from '../loop/next.ts';
 import { OF_USERS } from './part-store.ts';
 import { forgetRules } from './rules.ts';
+import { definitionOf } from './schedule-definition.ts';
 import type { StoreOwner } from './store.ts';
 
 export interface Erased {
@@ -29,6 +30,7 @@ export interface Erased {
   readonly artifacts: number;
   /** Items of long-term memory, and rules of approvals. */
   readonly items: number;
+  readonly schedules: number;
   /** Runs that a process has under way, or that cannot be read, and why. The artifacts and titles of the person are kept as long as there are any. */
   readonly left: readonly { readonly run: string; readonly error: PilotageError }[];
 }
@@ -53,6 +55,8 @@ export async function eraseUser(
   const { journal, clock, memory, forget } = deps;
   const left: { run: string; error: PilotageError }[] = [];
   const own = new Set<string>();
+  // First, so that none starts another run of theirs meanwhile.
+  const schedules = await eraseSchedules(journal, owner);
   let runs = 0;
   for await (const record of allRunsOf(journal, { tenant, user })) {
     const { run } = record.identity;
@@ -79,10 +83,21 @@ export async function eraseUser(
   // Where the program has put the memory of several users together, it is known by its runs what this one has said.
   const root = memory.rootOf({ tenant, user });
   const shared = await eraseItems(deps, root, ({ source }) => source !== undefined && own.has(source.run));
-  if (left.length > 0) return { runs, artifacts: 0, items: items + shared, left };
+  if (left.length > 0) return { runs, artifacts: 0, items: items + shared, schedules, left };
   await eraseTitles(journal, { tenant, user });
   const artifacts = await patiently(clock, () => journal.artifacts.erase({ tenant, user }));
-  return { runs, artifacts, items: items + shared, left };
+  return { runs, artifacts, items: items + shared, schedules, left };
+}
+
+async function eraseSchedules({ schedules }: Journal, { tenant, user }: StoreOwner): Promise<number> {
+  let count = 0;
+  for (let after: string | undefined; ; ) {
+    const page = await schedules.list({ tenant, limit: PAGE, ...(after === undefined ? {} : { after }) });
+    const own = page.filter((schedule) => definitionOf(schedule).user === user);
+    for (const { id } of own) if (await schedules.delete(tenant, id)) count += 1;
+    after = page.at(-1)?.id;
+    if (page.length < PAGE) return count;
+  }
 }
 
 /** What people have called their sessions. */

@@ -41,6 +41,7 @@ describe('the command line', () => {
     [['run', 'a', '--max-steps', '0'], '--max-steps takes a whole number'],
     [['run', 'a', '--max-steps', '1e3'], '--max-steps takes a whole number'],
     [['run', 'a', '--max-calls', '0'], '--max-calls takes a whole number'],
+    [['run', 'a', '--max-tokens', '1.5'], '--max-tokens takes a whole number'],
     [['run', 'a', '--timeout', '-1'], 'timeout'],
     [['run', 'a', '--max-cost-usd', 'x'], '--max-cost-usd takes a number'],
     [['run', 'a', '--prices', '1'], '--prices takes two numbers'],

@@ -136,7 +136,7 @@ describe.each(['memory', 'SQLite'])('the content of a person, on a journal in %s
     expect((await journal.get(ben.id))?.query).toBe('of ben');
     expect((await run.result()).status).toBe('finished');
     // It is done already.
-    expect(await runtime.erase(owner)).toEqual({ runs: 0, artifacts: 0, items: 0, left: [] });
+    expect(await runtime.erase(owner)).toEqual({ runs: 0, artifacts: 0, items: 0, schedules: 0, left: [] });
   });
 
   it('ends a run that waits, and one that this process drives', async () => {
@@ -160,6 +160,19 @@ describe.each(['memory', 'SQLite'])('the content of a person, on a journal in %s
     const events = [];
     for await (const event of waiting.events()) events.push(event.type);
     expect(events.slice(0, 2)).toEqual(['run.started', 'run.erased']);
+  });
+
+  it('takes the schedules of the person along, which would start runs of theirs again, and those of nobody else', async () => {
+    const clock = new VirtualClock();
+    const journal = kind === 'memory' ? memoryJournal({ clock }) : openJournal(temporaryFile(), { clock });
+    const runtime = runtimeOn(journal, script(), { clock });
+    for (const user of ['ann', 'bob'])
+      await runtime.schedules.put({ id: `of-${user}`, everyMs: 60_000, query: SECRET, identity: { ...owner, user } });
+    await runtime.schedules.put({ id: 'elsewhere', everyMs: 60_000, query: 'q', identity: { ...owner, tenant: 't' } });
+    expect(await runtime.erase(owner)).toMatchObject({ schedules: 1, left: [] });
+    expect(await runtime.schedules.get('of-ann')).toBeUndefined();
+    expect(await runtime.schedules.get('of-bob')).toBeDefined();
+    expect(await runtime.schedules.get('elsewhere', { tenant: 't' })).toBeDefined();
   });
 
   it('leaves a run that another process has, with its artifacts, until it is erased again', async () => {

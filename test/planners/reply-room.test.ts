@@ -1,6 +1,7 @@
 /** A limit on tokens or money binds also within one reply: it is asked to be no longer than what is left, and not asked for without room. */
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { commandsFor, parseCommandLine, pauseLines } from '#cli';
 import { PilotageError } from '#core';
 import { createModelRegistry, estimateTokens } from '#model';
 import { openaiCompatible } from '#model/openai-compatible';
@@ -8,7 +9,7 @@ import { react } from '#planners/react';
 import { openaiServer, type ReplyFunction, type ScriptedModel, type ScriptedReply, scriptedModel } from '#testing';
 import { finish, script, watched } from '../kit/decisions.ts';
 import { collect } from '../kit/events.ts';
-import { entriesOf } from '../kit/run-record.ts';
+import { entriesOf, pausesOf } from '../kit/run-record.ts';
 import { echo, make } from '../kit/tools.ts';
 import { gate, quiet, until } from '../kit/waiting.ts';
 import { start, world } from '../kit/world.ts';
@@ -94,7 +95,7 @@ describe('a request without room', () => {
     const result = await (await play(model, { tokens: LIMIT })).result();
     expect(result).toMatchObject({
       reason: 'max_tokens',
-      metadata: { budget: 'tokens' },
+      metadata: { budget: 'tokens', left: 100, needs: expect.any(Number) },
       usage: { inputTokens: 5_500 },
     });
     expect(model.calls).toHaveLength(1);
@@ -110,6 +111,12 @@ describe('a request without room', () => {
     const payload = await asked();
     expect(payload).toMatchObject({ budget: 'tokens', limit: LIMIT, used: 5_900, left: 100 });
     const { raise } = payload as { raise: { tokens: number } };
+    const parsed = parseCommandLine(['resume', run.id]);
+    if (parsed.kind !== 'command') throw new Error('No command.');
+    const lines = pauseLines(run.id, await pausesOf(run), commandsFor(run.id, parsed.options));
+    const shown = lines.map(({ text }) => text).join('\n');
+    expect(shown).toMatch(/no room for the next request to the model, which needs \d+; 100 is left\./);
+    expect(shown).toContain(`--max-tokens ${2 * LIMIT}`);
     // Resumed without a raise it asks again.
     await run.resume();
     expect(await asked()).toEqual(payload);

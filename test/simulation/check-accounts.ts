@@ -240,8 +240,12 @@ function checkReached(entry: Entry, account: Account, id: string, ledger: Ledger
   const axis = NAMES[String(told?.['budget'])];
   if (told === undefined || axis === undefined) return;
   const limit = account.limits[axis] ?? (axis === 'steps' ? STEPS_UNSAID : Number.POSITIVE_INFINITY);
-  // What is under way beside a call that does not fit is not in the entries yet.
-  if (told['needs'] !== undefined) return;
+  if (told['needs'] !== undefined) {
+    // What is under way beside a call that does not fit is not in the entries yet.
+    if (Number(told['needs']) <= Number(told['left']))
+      ledger.violated('budget', `it was stopped with ${told['left']} left, and needs ${told['needs']} ${axis}`, id);
+    return;
+  }
   const used = account.countedOn(axis) + account.lentOn(axis);
   if (used < limit) ledger.violated('budget', `it was stopped at ${used} of ${limit} ${axis}`, id);
 }

@@ -92,9 +92,9 @@ const START_MS = new SimulatedTime().startedAt;
 function limits(dice: Dice): Limits {
   return {
     ...dice.maybe(0.6, () => ({ steps: dice.between(1, 14) })),
-    ...dice.maybe(0.5, () => ({ costUsd: dice.pick([0.00005, 0.0001, 0.00025, 0.0004, 0.0007, 0.001]) })),
+    ...dice.maybe(0.5, () => ({ costUsd: dice.pick([0.00005, 0.0001, 0.00025, 0.0004, 0.0007, 0.001, 0.002, 0.003]) })),
     ...dice.maybe(0.15, () => ({ calls: dice.between(0, 6) })),
-    ...dice.maybe(0.15, () => ({ tokens: dice.pick([0, 100, 400, 1_000]) })),
+    ...dice.maybe(0.15, () => ({ tokens: dice.pick([0, 100, 400, 1_000, 2_000, 3_000]) })),
     ...dice.maybe(0.15, () => ({ deadlineAt: START_MS + dice.between(200, 8_000) })),
     ...dice.maybe(0.2, () => ({ onCeiling: 'pause' as const })),
   };

@@ -201,10 +201,17 @@ interface Erased {
   readonly runs: number;
   readonly artifacts: number;
   readonly items: number;
+  readonly schedules: number;
   readonly left: readonly { readonly run: string; readonly error: ErrorData }[];
 }
 export const erased: Typed<Erased> = typed(
-  shape({ runs: whole, artifacts: whole, items: whole, left: list(shape({ run: text, error: recordedError })) }),
+  shape({
+    runs: whole,
+    artifacts: whole,
+    items: whole,
+    schedules: whole,
+    left: list(shape({ run: text, error: recordedError })),
+  }),
   'Erased',
 );
 const diagnosisShape = shape(
