@@ -40,6 +40,7 @@ describe('pilotage erase', () => {
       runs: 0,
       artifacts: 0,
       items: 0,
+      schedules: 0,
       left: [],
     });
   });
