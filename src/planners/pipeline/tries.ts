@@ -207,7 +207,10 @@ export class Tries {
         const judged = PilotageError.is(error, 'model_refused')
           ? this.#noteRefusal(error)
           : { result: 'failed' as const, faults: [failureData(error)] };
-        record(output, latencyMs, judged, usageOfError(error));
+        const usage = usageOfError(error);
+        // A request without room was not made.
+        if (usage !== undefined || !PilotageError.is(error, 'budget_exceeded'))
+          record(output, latencyMs, judged, usage);
         return { number, call, output, judged };
       },
     };
