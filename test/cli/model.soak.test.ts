@@ -157,13 +157,13 @@ describe('pilotage run with a model', () => {
     const late = await folder.run(['run', 'x', '--timeout', '0.3', ...flags]);
     expect(late).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('deadline_exceeded') });
     wait.letGo();
-    const usage = { inputTokens: 1000, outputTokens: 100 };
+    const usage = { inputTokens: 4000, outputTokens: 100 };
     const { flags: costly, server } = await serve(() => ({ ...read, usage }));
-    const priced = ['--prices', '2,10', '--max-cost-usd', '0.004'];
+    const priced = ['--prices', '2,10', '--max-cost-usd', '0.0135'];
     const spent = await folder.run(['run', 'x', ...costly, ...priced]);
     expect(spent.code).toBe(5);
     expect(spent.stderr).toContain('The limit of cost is used up.');
-    expect(spent.stderr).toContain('--prices 2,10 --max-cost-usd 0.008');
+    expect(spent.stderr).toContain('--prices 2,10 --max-cost-usd 0.027');
     expect(server.requests).toHaveLength(2);
   });
 
