@@ -150,7 +150,7 @@ describe('erase', () => {
       expect(await codeOf(as(who).erase({ user: 'ana' }))).toBe('forbidden');
     expect(await as('other/boss/admin').erase({ user: 'ana' })).toMatchObject({ runs: 0 });
     const boss = as('acme/boss/admin');
-    expect(await boss.erase({ user: 'ana' })).toEqual({ runs: 1, artifacts: 0, items: 1, left: [] });
+    expect(await boss.erase({ user: 'ana' })).toEqual({ runs: 1, artifacts: 0, items: 1, schedules: 0, left: [] });
     expect(await boss.erase({ user: 'ana', tenant: 'acme' })).toMatchObject({ runs: 0, items: 0 });
     expect(JSON.stringify(await run.state())).not.toContain('a secret');
     expect((await run.record()).status).toBe('cancelled');
