@@ -14,7 +14,7 @@ import {
   type Usage,
   usedMicroUsd,
 } from '#core';
-import { estimateTokens, type ReadyModel, readyModel, replyRoom } from '#model';
+import { estimateTokens, inputPrice, type ReadyModel, readyModel, replyRoom } from '#model';
 import type { RunState } from '#state';
 import type { GivenModel, Spent } from '#tools';
 import type { InFlightBudget } from './in-flight-budget.ts';
@@ -116,8 +116,8 @@ export class ToolSpending {
       return { by, ready, options, amounts, maxOutputTokens: options.maxOutputTokens };
     }
     const input = estimateTokens(options);
-    const { input: inputPrice = 0, output: outputPrice = 0 } = ready.prices ?? {};
-    const room = replyRoom({ tokens, costMicroUsd: money }, input, ready.prices);
+    const { prices = { input: 0, output: 0 } } = ready;
+    const room = replyRoom({ tokens, costMicroUsd: money }, input, prices);
     if (room.tokens < 1) return { lacks: 'tokens' };
     if (room.costMicroUsd < 1) return { lacks: 'cost' };
     const output = Math.min(room.tokens, room.costMicroUsd, options.maxOutputTokens ?? Number.POSITIVE_INFINITY);
@@ -126,7 +126,7 @@ export class ToolSpending {
       by,
       ready,
       options,
-      amounts: { tokens: input + most, costMicroUsd: Math.ceil(input * inputPrice + most * outputPrice) },
+      amounts: { tokens: input + most, costMicroUsd: Math.ceil(input * inputPrice(prices) + most * prices.output) },
       maxOutputTokens: Number.isFinite(output) ? output : undefined,
     };
   }

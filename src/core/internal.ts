@@ -551,3 +551,4 @@ export {
   type WaitPlace,
   waitId,
 } from './wait.ts';
+export { withUsage } from './with-usage.ts';

@@ -159,7 +159,7 @@ function answerOf(
   startedAt: number,
   ask: Ask,
   said: StreamedText,
-): readonly EntryBody[] | undefined | Promise<readonly EntryBody[]> {
+): Made | Promise<Made> {
   if (settled.kind === 'abandoned' || settled.kind === 'timeout') return undefined;
   if (settled.kind === 'thrown') {
     const ended = failedBy(settled.error, step, ask);
@@ -191,7 +191,7 @@ function entriesOrFailure(
   startedAt: number,
   ask: Ask,
   files?: readonly InputArtifact[],
-): readonly EntryBody[] | Promise<readonly EntryBody[]> {
+): Made | Promise<readonly EntryBody[]> {
   try {
     return entriesOf(readMove(made), step, startedAt, ask, files);
   } catch (thrown) {
@@ -290,7 +290,7 @@ function entriesOf(
   startedAt: number,
   ask: Ask,
   files: readonly InputArtifact[] = NO_FILES,
-): readonly EntryBody[] | Promise<readonly EntryBody[]> {
+): Made | Promise<readonly EntryBody[]> {
   const { decision: proposed } = move;
   const moved: Mutable<Moved> = { kind: 'moved', step, decision: proposed, startedAt };
   let captured: Decision | undefined;
@@ -321,6 +321,13 @@ function entriesOf(
       return [tooLong(ask, moved.fault, moved)];
     case 'context_exhausted':
       return [contextExhausted(moved.fault, ask.deps)];
+    case 'budget_exceeded': {
+      // What becomes of the run is decided at the boundary: a limit may be raised, its reserve taken.
+      const needs = needsIn(moved.fault.data ?? {}, moved.usage, step, ask);
+      if (needs !== undefined) ask.lacks(needs);
+      // It is asked again. A move that has used nothing is not recorded.
+      return needs !== undefined && moved.usage === undefined ? undefined : [moved];
+    }
     default:
       break;
   }
@@ -366,7 +373,7 @@ function failedBy(thrown: unknown, step: number, ask: Ask): Made {
   }
   if (isOurs && code === 'model_refused') return refusedEnding(message, data ?? {}, step, ask);
   if (isOurs && code === 'budget_exceeded') {
-    const needs = needsIn(data ?? {}, step, ask);
+    const needs = needsIn(data ?? {}, data?.['usage'], step, ask);
     if (needs !== undefined) return withoutRoom(needs, { code, message }, data?.['usage'], ask);
   }
   if (!isOurs || code !== 'model_unavailable') return [plannerEnded(thrown, step, ask)];
@@ -376,15 +383,15 @@ function failedBy(thrown: unknown, step: number, ask: Ask): Made {
 }
 
 /** How much a request takes that has no room in the budget, behind what tries before it have used; `undefined`: no limit of the run says so. */
-function needsIn({ axis, needs, usage = {} }: JsonObject, step: number, { state }: Ask): MoveNeeds | undefined {
+function needsIn({ axis, needs }: JsonObject, usage: unknown, step: number, { state }: Ask): MoveNeeds | undefined {
   if ((axis !== 'tokens' && axis !== 'cost') || typeof needs !== 'number') return undefined;
   const left = leftOn(state, axis === 'tokens' ? 'tokens' : 'costMicroUsd');
-  const { inputTokens = 0, outputTokens = 0, costMicroUsd = 0 } = readUsage(usage).usage;
+  const { inputTokens = 0, outputTokens = 0, costMicroUsd = 0 } = readUsage(usage ?? {}).usage;
   const used = axis === 'tokens' ? inputTokens + outputTokens : costMicroUsd;
   return left === undefined || left - used >= needs ? undefined : { step, axis, amount: needs };
 }
 
-/** What becomes of the run is decided at the boundary: a limit may be raised, its reserve taken. What earlier tries have used counts. */
+/** As the fault of a move without room. What earlier tries have used counts. */
 function withoutRoom(needs: MoveNeeds, fault: ErrorData, usage: unknown, ask: Ask): Made {
   ask.lacks(needs);
   if (usage === undefined) return undefined;

@@ -86,8 +86,9 @@ export async function askModel(options: AskOptions): Promise<ModelAnswer> {
     const request = tries.bounded();
     const watch = watchOver(tries.model, options, Number.POSITIVE_INFINITY);
     let failure: unknown;
+    let reply: Reply | undefined;
     try {
-      const reply = generatedReply(model, await watch.until(model.doGenerate(watched(request, watch))));
+      reply = generatedReply(model, await watch.until(model.doGenerate(watched(request, watch))));
       options.signal.throwIfAborted();
       return tries.asked(reply, watch.tookMs);
     } catch (error) {
@@ -95,7 +96,7 @@ export async function askModel(options: AskOptions): Promise<ModelAnswer> {
     } finally {
       watch.end(false);
     }
-    await tries.next(failure, false);
+    await tries.next(failure, false, reply);
   }
 }
 

@@ -22,10 +22,19 @@ export type { MeasuresData, ModelCallResult, ModelRegistry, Needs, RecordedModel
 export { createModelRegistry, rankModels } from './registry.ts';
 export type { ModelCall, Reply, StopReason } from './reply.ts';
 export { generatedReply, StreamedContent, streamReply } from './reply.ts';
-export { type BudgetLeft, leftAfter, replyRoom } from './reply-room.ts';
+export { type BudgetLeft, inputPrice, leftAfter, replyRoom } from './reply-room.ts';
 export { mostFileBytes, takesInResults, takesUrl } from './result-files.ts';
 export type { Structured, StructuredOptions } from './structured.ts';
 export { askStructured, isFormatRefusal, oneLower, structuredFormat } from './structured.ts';
 export type { CountedBefore, CountedRequest, Prices } from './usage.ts';
-export { assertPrices, estimated, estimateTokens, priced, TokenCounter, usageOf, usageOfError } from './usage.ts';
+export {
+  assertPrices,
+  estimated,
+  estimateTokens,
+  priced,
+  TokenCounter,
+  usageOf,
+  usageOfError,
+  usageOfText,
+} from './usage.ts';
 export { Watch } from './watch.ts';

@@ -32,13 +32,18 @@ const LEAST_REPLY_TOKENS = 16;
 
 const FREE: Prices = { input: 0, output: 0 };
 
+/** The most that a token of a request may cost: providers may ask more for one that they write to their cache. */
+export function inputPrice({ input, cacheWriteInput = input }: Prices): number {
+  return Math.max(input, cacheWriteInput);
+}
+
 /** @param prices dollars for a million tokens are millionths of a dollar for one. */
 export function replyRoom(
   { tokens = Number.POSITIVE_INFINITY, costMicroUsd = Number.POSITIVE_INFINITY }: BudgetLeft,
   inputTokens: number,
   prices: Prices = FREE,
 ): ReplyRoom {
-  const money = costMicroUsd - inputTokens * prices.input;
+  const money = costMicroUsd - inputTokens * inputPrice(prices);
   const paid = money < 0 ? -1 : prices.output === 0 ? Number.POSITIVE_INFINITY : Math.floor(money / prices.output);
   return { tokens: Math.floor(tokens - inputTokens), costMicroUsd: paid };
 }
@@ -52,14 +57,14 @@ export function replyRoom(
 export function withinBudget(
   left: BudgetLeft,
   request: LanguageModelV4CallOptions,
-  { name, prices }: Pick<ReadyModel, 'name' | 'prices'>,
+  { name, prices = FREE }: Pick<ReadyModel, 'name' | 'prices'>,
   used?: Usage,
 ): LanguageModelV4CallOptions {
   const input = estimateTokens(request);
   const room = replyRoom(leftAfter(left, used), input, prices);
   const needs = {
     tokens: input + LEAST_REPLY_TOKENS,
-    costMicroUsd: Math.ceil(input * (prices?.input ?? 0) + LEAST_REPLY_TOKENS * (prices?.output ?? 0)),
+    costMicroUsd: Math.ceil(input * inputPrice(prices) + LEAST_REPLY_TOKENS * prices.output),
   };
   for (const part of ['tokens', 'costMicroUsd'] as const) {
     if (room[part] >= LEAST_REPLY_TOKENS) continue;

@@ -1,6 +1,15 @@
 /** Structured output: a reply by a JSON schema, in the best mode that the model has: json_schema, json_object, or text. */
 import type { JSONSchema7, LanguageModelV4CallOptions, LanguageModelV4Message } from '@ai-sdk/provider';
-import { addUsage, defined, type JsonObject, type OutputMode, PilotageError, type Remark, type Usage } from '#core';
+import {
+  addUsage,
+  defined,
+  type JsonObject,
+  type OutputMode,
+  PilotageError,
+  type Remark,
+  type Usage,
+  withUsage,
+} from '#core';
 import { type AskOptions, askModel } from './attempts.ts';
 import type { ReadyModel } from './entry.ts';
 import { httpStatusOf } from './failure.ts';
@@ -101,7 +110,7 @@ export async function askStructured<T>(options: StructuredOptions<T>): Promise<S
       if (asked.usage !== undefined) usage = addUsage(usage, asked.usage);
       reply = asked.reply;
     } catch (error) {
-      if (below === undefined || how.signal.aborted || !isFormatRefusal(error)) throw error;
+      if (below === undefined || how.signal.aborted || !isFormatRefusal(error)) throw withUsage(error, usage);
       lower(below);
       continue;
     }

@@ -132,6 +132,12 @@ export function usageOfError(error: unknown): Usage | undefined {
   return PilotageError.is(error) ? usageIn(error.data).usage : undefined;
 }
 
+/** An estimate of what a reply has used that nobody reads to its end. */
+export function usageOfText(request: CountedRequest, text: string, { prices }: { readonly prices?: Prices }): Usage {
+  const used = estimated(undefined, request, { text, reasoning: '', calls: [] });
+  return prices === undefined ? used : priced(used, prices);
+}
+
 /**
  * The usage with its cost, rounded up to a whole millionth, so that no call is free: a dollar for a million tokens is a millionth
  * for a token.

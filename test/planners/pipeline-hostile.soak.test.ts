@@ -199,9 +199,7 @@ function wrongIn(entries: readonly Entry[], setting: Setting, asked: number): re
 function isClear(metadata: unknown): boolean {
   const { faults, failed, cancelled, error, budget } = (metadata ?? {}) as Record<string, unknown>;
   const lists = [faults, failed, cancelled].some((list) => Array.isArray(list) && list.length > 0);
-  return (
-    lists || error !== undefined || budget !== undefined || (metadata as { via?: string })?.via === 'pipeline.ceiling'
-  );
+  return lists || error !== undefined || budget !== undefined;
 }
 
 /** A check of its own, of the branches and not of the plan: known tools, ids, inputs, and an order that can be followed. */
@@ -245,7 +243,7 @@ const MUST_BE_SEEN = [
   ...['valid', 'unreadable', 'invalid', 'forbidden', 'failed'].map((result) => `try ${result}`),
   ...['plan', 'repair', 'rest', 'outline', 'detail'].map((purpose) => `try to ${purpose}`),
   ...['exhausted', 'ceiling', 'policy'].map((because) => `fallback for ${because}`),
-  ...['no_path by pipeline.exhausted', 'max_tokens by pipeline.ceiling', 'no_path by pipeline.policy'],
+  ...['no_path by pipeline.exhausted', 'max_tokens by the plan', 'no_path by pipeline.policy'],
   'goal by the plan',
   'no_path by the plan',
   'no_path by pipeline.fallback',

@@ -68,7 +68,7 @@ describe('AG-18 a plan in two stages', () => {
       pipeline: { model: strong, outlineModel: cheap },
       start: { limits: { tokens: 100 } },
     });
-    expect(result).toMatchObject({ reason: 'max_tokens', metadata: { via: 'pipeline.ceiling' } });
+    expect(result).toMatchObject({ reason: 'max_tokens', metadata: { budget: 'tokens', left: 100 } });
   });
 
   it('works with lines that run as they arrive', async () => {

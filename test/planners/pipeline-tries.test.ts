@@ -375,7 +375,8 @@ describe('AG-28 abort and ceiling', () => {
       viewWith(),
       abort.signal,
     );
-    await expect(asked).rejects.toBe(reason);
+    // What was used by then counts.
+    await expect(asked).rejects.toMatchObject({ cause: reason, data: { usage: { inputTokens: 100 * count } } });
     expect(calls).toBe(count);
   });
 

@@ -48,6 +48,20 @@ describe('a reply', () => {
     expect(free).toBe(100_000);
   });
 
+  it('has no room behind a request whose price in the cache is higher', async () => {
+    const prices = { input: 4, cacheWriteInput: 5, output: 15 };
+    const model = scriptedModel((request) => {
+      const inputTokens = estimateTokens(request);
+      const usage = { inputTokens, cacheWriteInputTokens: inputTokens, outputTokens: request.maxOutputTokens ?? 0 };
+      return { text: 'Done.', usage };
+    });
+    const made = world({ planner: react({ model, prices, systemPrompt: 'Be kind. '.repeat(200) }) });
+    const result = await (await start(made, { limits: { costUsd: 0.01 } })).result();
+    expect(result).toMatchObject({ reason: 'goal' });
+    expect(result.usage.costMicroUsd).toBeGreaterThan(9_900);
+    expect(result.usage.costMicroUsd).toBeLessThanOrEqual(10_000);
+  });
+
   it('property: whatever a model would write, no limit is overshot, watched or not', async () => {
     const cases = fc.record({
       would: fc.integer({ min: 1, max: 20_000 }),

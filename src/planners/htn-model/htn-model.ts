@@ -18,6 +18,7 @@ import {
   systemClock,
   type ToolView,
   type Usage,
+  withUsage,
 } from '#core';
 import {
   askStructured,
@@ -193,19 +194,21 @@ export function fillWith(model: LanguageModel | ModelEntry, options: HtnModelOpt
     let usage: Usage | undefined;
     let repair: readonly LanguageModelV4Message[] = [];
     for (;;) {
-      const asked = await asker.ask({
+      const question = {
         prompt: [...first, ...repair],
         schema: stepsSchema(run.tools),
         name: 'steps',
-        parse: (text) => stepsIn(text, run.tools),
+        parse: (text: string) => stepsIn(text, run.tools),
         signal,
         left: leftFor(run, usage),
-      });
+      };
+      const before = usage;
+      const asked = await asker.ask(question).catch((error: unknown) => Promise.reject(withUsage(error, before)));
       remarks.push(...asked.remarks);
       if (asked.usage !== undefined) usage = addUsage(usage, asked.usage);
       if (asked.ok) return { steps: asked.value, remarks, ...defined({ usage }) };
       // Who refuses is not asked once more.
-      if (repair.length > 0 || asked.reply.refusal !== undefined) throw asked.error;
+      if (repair.length > 0 || asked.reply.refusal !== undefined) throw withUsage(asked.error, usage);
       repair = repairTurns(asked.reply.text, asked.error);
     }
   };

@@ -116,8 +116,8 @@ export function htn(options: HtnOptions): Planner {
       todo: async () => tasksOf(await options.todo(run)),
       stepOf: (action) => withTaskValues(options.step(action, run), action),
       observe: observe && ((state, step) => observe.call(options, state, step)),
-      choose: choose && ((task, methods) => choose.call(options, task, methods, run, signal)),
-      fill: fill && ((task) => fill.call(options, task, run, signal)),
+      choose: choose && ((task, methods, left) => choose.call(options, task, methods, left, signal)),
+      fill: fill && ((task, left) => fill.call(options, task, left, signal)),
     }),
   });
 }

@@ -14,6 +14,7 @@ import {
   type Planner,
   type RunView,
   type Step,
+  withUsage,
 } from '#core';
 import {
   boundToEarlier,
@@ -109,7 +110,16 @@ class Turn {
     this.#questions = new Questions(this.#knowledge, run, signal);
   }
 
+  /** @throws what keeps it from a move, with what its questions have used by then. */
   async move(): Promise<Move> {
+    try {
+      return { ...(await this.#made()), ...this.#questions.notes };
+    } catch (error) {
+      throw withUsage(error, this.#questions.notes.usage);
+    }
+  }
+
+  async #made(): Promise<Move> {
     this.#signal.throwIfAborted();
     assertIdentity(this.#run.identity);
     const { resolve, observe } = this.#knowledge;
@@ -123,7 +133,7 @@ class Turn {
     const solved = isGoingOn
       ? await planRest(work, means, this.#signal, past.failed?.item)
       : await planAnew(work, means, this.#signal);
-    return { ...(await this.#carryOut(work, solved, means, past)), ...this.#questions.notes };
+    return this.#carryOut(work, solved, means, past);
   }
 
   async #newWork(old: HtnWork | undefined): Promise<HtnWork> {

@@ -3,7 +3,6 @@ import {
   addUsage,
   defined,
   describeThrown,
-  type JsonObject,
   type MoveNotes,
   PilotageError,
   type Remark,
@@ -42,8 +41,8 @@ export type ChooseMethod = (
 export type FillLeaf = (task: HtnTask, run: RunView, signal: AbortSignal) => Promise<readonly HtnStep[] | HtnFilling>;
 
 export interface Helpers {
-  readonly choose?: ((task: HtnTask, methods: readonly string[]) => ReturnType<ChooseMethod>) | undefined;
-  readonly fill?: ((task: HtnTask) => ReturnType<FillLeaf>) | undefined;
+  readonly choose?: ((task: HtnTask, methods: readonly string[], run: RunView) => ReturnType<ChooseMethod>) | undefined;
+  readonly fill?: ((task: HtnTask, run: RunView) => ReturnType<FillLeaf>) | undefined;
 }
 
 /** How many characters are kept of an answer that names no method. */
@@ -51,14 +50,14 @@ const MAX_ANSWER_CHARS = 200;
 
 export class Questions {
   readonly #helpers: Helpers;
-  readonly #budget: RunView['budget'];
+  readonly #run: RunView;
   readonly #signal: AbortSignal;
   readonly #remarks: Remark[] = [];
   #usage: Usage | undefined;
 
-  constructor(helpers: Helpers, { budget }: RunView, signal: AbortSignal) {
+  constructor(helpers: Helpers, run: RunView, signal: AbortSignal) {
     this.#helpers = helpers;
-    this.#budget = budget;
+    this.#run = run;
     this.#signal = signal;
   }
 
@@ -72,16 +71,27 @@ export class Questions {
 
   /** What was asked in this move leaves nothing of the run's money or tokens. */
   get isSpent(): boolean {
-    const { costMicroUsdLeft = Number.POSITIVE_INFINITY, tokensLeft = Number.POSITIVE_INFINITY } = this.#budget;
-    const { costMicroUsd = 0, inputTokens = 0, outputTokens = 0 } = this.#usage ?? {};
-    return costMicroUsd >= costMicroUsdLeft || inputTokens + outputTokens >= tokensLeft;
+    const { costMicroUsdLeft = Number.POSITIVE_INFINITY, tokensLeft = Number.POSITIVE_INFINITY } = this.#left.budget;
+    return this.#usage !== undefined && (costMicroUsdLeft <= 0 || tokensLeft <= 0);
+  }
+
+  /** The run as the next question finds it: less is left of its budget than when the move began. */
+  get #left(): RunView {
+    if (this.#usage === undefined) return this.#run;
+    const { budget } = this.#run;
+    const { costMicroUsd = 0, inputTokens = 0, outputTokens = 0 } = this.#usage;
+    const less = (left: number | undefined, used: number): number | undefined =>
+      left === undefined ? undefined : Math.max(0, left - used);
+    const costMicroUsdLeft = less(budget.costMicroUsdLeft, costMicroUsd);
+    const tokensLeft = less(budget.tokensLeft, inputTokens + outputTokens);
+    return { ...this.#run, budget: { ...budget, ...defined({ costMicroUsdLeft, tokensLeft }) } };
   }
 
   /** What was answered, which need not be the name of a method; empty: nothing. @throws as `choose`, with what was asked. */
   async choose(task: HtnTask, methods: readonly string[]): Promise<string> {
     const { choose } = this.#helpers;
     const given = await this.#ask(
-      () => choose?.(task, methods),
+      () => choose?.(task, methods, this.#left),
       `\`choose\` failed for ${named(task)}, asked for one of ${methods.join(', ')}`,
     );
     if (typeof given !== 'string') this.#note(given);
@@ -93,7 +103,7 @@ export class Questions {
   /** @throws as `fill`, with what was asked; PilotageError `htn_invalid_decomposition` for a value that is not a list. */
   async fill(task: HtnTask): Promise<readonly HtnStep[]> {
     const { fill } = this.#helpers;
-    const given = await this.#ask(() => fill?.(task), `\`fill\` failed for ${named(task)}`);
+    const given = await this.#ask(() => fill?.(task, this.#left), `\`fill\` failed for ${named(task)}`);
     if (isSteps(given)) return given;
     this.#note(given);
     const steps: unknown = given?.steps;
@@ -106,19 +116,16 @@ export class Questions {
     try {
       return await question();
     } catch (cause) {
-      this.#signal.throwIfAborted();
+      // A question that was stopped may say what it has used.
+      if (this.#signal.aborted) throw cause;
       if (PilotageError.is(cause)) {
-        throw new PilotageError(cause.code, `${problem}: ${cause.message}`, { data: this.#withUsage(cause), cause });
+        throw new PilotageError(cause.code, `${problem}: ${cause.message}`, {
+          ...defined({ data: cause.data }),
+          cause,
+        });
       }
       throw new PilotageError('planner_failed', `${problem}: ${describeThrown(cause)}`, { cause });
     }
-  }
-
-  /** What was asked in this move before counts too, when the run waits and asks all of it again. */
-  #withUsage({ code, data }: PilotageError): JsonObject | undefined {
-    if (code !== 'model_unavailable' || this.#usage === undefined) return data;
-    const { usage } = readUsage(data?.['usage'] ?? {});
-    return { ...data, usage: { ...addUsage(this.#usage, usage) } };
   }
 
   #note(answer: AnswerNotes | undefined): void {

@@ -33,7 +33,7 @@ export type MadePlan =
 
 export type NoPlan = 'exhausted' | 'ceiling' | 'policy';
 
-/** @throws the signal's reason. */
+/** @throws the signal's reason, with what was used by then. */
 export async function* makePlan(making: PlanMaking, ask: ModelTry): AsyncGenerator<Delta, MadePlan> {
   const maker = new PlanMaker(making, ask, (await outlineOf(making)) ?? {});
   const { pool, options } = making.setup;
@@ -41,7 +41,7 @@ export async function* makePlan(making: PlanMaking, ask: ModelTry): AsyncGenerat
     const made = yield* maker.makeWith(model);
     if (made !== undefined) return made;
   }
-  return maker.none('exhausted');
+  return maker.none(making.tries.tight === undefined ? 'exhausted' : 'ceiling');
 }
 
 /** Asked about the policy this often, a model does not hold itself to it. */
@@ -100,7 +100,7 @@ class PlanMaker {
     const turns = kept.length > 0 ? [restTurn(kept, this.#lastFaults)] : [];
     const previous = this.#previous;
     const round: Tried<Read>[] = [];
-    for (let index = 0; index < setup.options.candidates && tries.ceiling === undefined; index += 1) {
+    for (let index = 0; index < setup.options.candidates && !(index > 0 && tries.isSpent); index += 1) {
       const request = requestFor(this.#making, model, [...this.#outline, ...turns], index);
       const tried = yield* this.#ask({ purpose, model, request, previous }, kept);
       round.push(tried);
@@ -110,7 +110,6 @@ class PlanMaker {
   }
 
   async *#askAgain(model: ReadyModel, last: Tried<Read>): AsyncGenerator<Delta, Round> {
-    if (this.#making.tries.ceiling !== undefined) return [];
     const { faults } = last.judged;
     const kept = this.#kept;
     const turn = kept.length > 0 ? restTurn(kept, faults) : repairTurn(last.output, faults);
@@ -120,8 +119,7 @@ class PlanMaker {
 
   /** What the round came to; otherwise the try that is to be mended, if one may be. */
   async #madeOf(round: Round, model: ReadyModel): Promise<MadePlan | { readonly last: Tried<Read> }> {
-    const last = round.at(-1);
-    if (last === undefined) return this.none('ceiling');
+    const last = round.at(-1) as Tried<Read>;
     this.#previous = last.number;
     const read: Read = last.judged;
     this.#kept = read.kept ?? [];
@@ -164,7 +162,7 @@ interface Outline {
 /** `undefined` when no outline is wanted, or the budget has no room for one. A failed outline leaves no turn behind. */
 async function outlineOf({ setup, prompt, tries }: PlanMaking): Promise<Outline | undefined> {
   const { outline: model, options } = setup;
-  if (model === undefined || tries.ceiling !== undefined) return undefined;
+  if (model === undefined || tries.isSpent) return undefined;
   const { seed, maxOutputTokens, temperature } = options;
   const request = {
     prompt: [userTurn(prompt.text), userTurn(OUTLINE_REQUEST)],

@@ -113,11 +113,12 @@ async function* planMove(
     return { decision: draft.decision, fault: { code: 'plan_invalid', message }, ...notesOf(making) };
   }
   const { usage, remarks: told = [] } = notesOf(making);
-  const { away } = making.tries;
+  const { away, tight } = making.tries;
   const ending = endWithout(made, making);
-  // One of the models may still give the plan, unless somebody else does.
-  if (made.because === 'exhausted' && away !== undefined && setup.fallback === undefined) {
-    return withNotes({ decision: ending, fault: away.toJSON() }, told, usage);
+  // One of the models may still give the plan, when it is there again, or may be paid again, unless somebody else does.
+  const passing = { exhausted: away, ceiling: tight, policy: undefined }[made.because];
+  if (passing !== undefined && setup.fallback === undefined) {
+    return withNotes({ decision: ending, fault: passing.toJSON() }, told, usage);
   }
   const failed = failedMove(setup, made, ending);
   return yield* giveUp(withNotes(failed, told, usage), setup, run, signal);
@@ -134,7 +135,7 @@ function endWithout(made: Without, making: PlanMaking): Finish {
 
 /** A limit ends the run in its own words; so do models all of which have refused. */
 function reasonOf({ because, faults }: Without, { tries }: PlanMaking): FinishReason {
-  if (because === 'ceiling' && tries.ceiling !== undefined) return CEILING_REASONS[tries.ceiling];
+  if (because === 'ceiling') return CEILING_REASONS[tries.tight?.data?.['axis'] === 'cost' ? 'cost' : 'tokens'];
   const isRefused = faults.length > 0 && faults.every(({ code }) => code === 'model_refused');
   return isRefused ? 'refused' : 'no_path';
 }

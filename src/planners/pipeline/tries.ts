@@ -15,9 +15,11 @@ import {
   type RunView,
   steadyMs,
   type Usage,
+  withUsage,
 } from '#core';
 import {
   askModel,
+  BrokenReply,
   type BudgetLeft,
   failureData,
   type ModelAnswer,
@@ -25,6 +27,7 @@ import {
   type Reply,
   refusalError,
   usageOfError,
+  usageOfText,
 } from '#model';
 import { leftFor } from '#planners';
 import type { ReadyPlan } from '#plans';
@@ -73,8 +76,7 @@ export class Tries {
   #usage: Usage | undefined;
   #count = 0;
   #away: PilotageError | undefined;
-  /** The limit that had no room for a request. */
-  #tight: 'cost' | 'tokens' | undefined;
+  #tight: PilotageError | undefined;
   #refusal: JsonObject | undefined;
 
   constructor(
@@ -125,13 +127,15 @@ export class Tries {
     return leftFor(this.#run, this.#usage);
   }
 
-  /** What this move has used leaves nothing of it for the run, or no room for the next request; `undefined`: something is left of both. */
-  get ceiling(): 'cost' | 'tokens' | undefined {
-    if (this.#tight !== undefined) return this.#tight;
-    const { costMicroUsdLeft, tokensLeft } = this.#run.budget;
-    const { costMicroUsd = 0, inputTokens = 0, outputTokens = 0 } = this.#usage ?? {};
-    if (costMicroUsdLeft !== undefined && costMicroUsd >= costMicroUsdLeft) return 'cost';
-    return tokensLeft !== undefined && inputTokens + outputTokens >= tokensLeft ? 'tokens' : undefined;
+  /** Why the last request for a plan that had no room in the budget was not made. */
+  get tight(): PilotageError | undefined {
+    return this.#tight;
+  }
+
+  /** Nothing is left of the budget for what a plan can do without. */
+  get isSpent(): boolean {
+    const { tokens = Number.POSITIVE_INFINITY, costMicroUsd = Number.POSITIVE_INFINITY } = this.left ?? {};
+    return this.#tight !== undefined || tokens <= 0 || costMicroUsd <= 0;
   }
 
   /**
@@ -159,7 +163,7 @@ export class Tries {
 
   /** For a call that the caller makes itself. @throws the reason of the signal. */
   begin(call: ModelRequest): BegunTry {
-    this.#signal.throwIfAborted();
+    if (this.#signal.aborted) throw withUsage(this.#signal.reason, this.#usage);
     const { request, purpose, model, previous } = call;
     const prompt = JSON.stringify(redactTexts(asJson(request.prompt), this.#setup.redact));
     this.#count += 1;
@@ -196,21 +200,23 @@ export class Tries {
         return { number, call, output, judged };
       },
       brokenOff: (output, latencyMs, judged) => {
-        record(output, latencyMs, judged, undefined);
+        record(output, latencyMs, judged, usageOfText(request, output, model));
         return { number, call, output, judged };
       },
       failed: (error, output, latencyMs) => {
-        this.#signal.throwIfAborted();
-        if (PilotageError.is(error, 'budget_exceeded'))
-          this.#tight = error.data?.['axis'] === 'cost' ? 'cost' : 'tokens';
-        if (PilotageError.is(error, 'model_unavailable') && ASKS_FOR_A_PLAN.has(purpose)) this.#away = error;
+        if (this.#signal.aborted) throw withUsage(error, this.#usage);
+        if (ASKS_FOR_A_PLAN.has(purpose)) {
+          if (PilotageError.is(error, 'budget_exceeded')) this.#tight = error;
+          if (PilotageError.is(error, 'model_unavailable')) this.#away = error;
+        }
         const judged = PilotageError.is(error, 'model_refused')
           ? this.#noteRefusal(error)
           : { result: 'failed' as const, faults: [failureData(error)] };
-        const usage = usageOfError(error);
+        const usage = error instanceof BrokenReply ? usageOfText(request, output, model) : usageOfError(error);
         // A request without room was not made.
         if (usage !== undefined || !PilotageError.is(error, 'budget_exceeded'))
           record(output, latencyMs, judged, usage);
+        else this.#count -= 1;
         return { number, call, output, judged };
       },
     };
@@ -219,7 +225,7 @@ export class Tries {
 
 export interface BegunTry {
   ended<J extends Judged>(asked: ModelAnswer, output: string, judged: J | Failed): Tried<J>;
-  /** The caller wants no more of the reply. What it cost is not known. */
+  /** The caller wants no more of the reply. What it has used is estimated. */
   brokenOff<J extends Judged>(output: string, latencyMs: number, judged: J): Tried<J>;
   /** @throws the reason of the signal, when that is why. */
   failed(error: unknown, output: string, latencyMs: number): Tried<never>;

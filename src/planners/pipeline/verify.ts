@@ -140,7 +140,7 @@ async function askForVerdicts(
 ): Promise<readonly PlanVerdict[]> {
   const { judge: model, options } = setup;
   if (model === undefined) throw new Error('There is no verifier.');
-  if (tries.ceiling !== undefined) throw new Error('Nothing is left to pay a verifier with.');
+  if (tries.isSpent) throw new Error('Nothing is left to pay a verifier with.');
   const { responseFormat, instruction } = structuredFormat(model.structuredOutput, SCORES_SCHEMA, 'scores');
   const request = {
     prompt: [userTurn([scorePrompt(run.goal, plans), ...(instruction === undefined ? [] : [instruction])].join('\n'))],
