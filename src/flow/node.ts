@@ -204,6 +204,7 @@ export function ofTool(
 ): Pick<GraphNode, 'effect' | 'allowCycle' | 'onError' | 'onRejected'> & { readonly tool: Tool | AgentTool } {
   const { allowCycle = false, onError, onRejected, ...own } = options;
   if ('planner' in own) throw agentInPlace(kind, name, own);
+  if ('kind' in own) throw nodeInPlace(kind, name, own);
   const given = ELSEWHERE.filter((option) => Reflect.get(own, option) !== undefined);
   if (given.length > 0) {
     const message = `The ${kind} ${name} is made from a tool with ${given.join(', ')}, which a node cannot have. Leave that out: ${kind}(${JSON.stringify(name)}, { effect, execute, undo }) names what the tool does, and undo(input, value, context) undoes it.`;
@@ -216,6 +217,12 @@ export function ofTool(
 /** Neither an agent nor a flow says by itself what its calls take, and what they do. */
 function agentInPlace(kind: string, name: string, { name: own }: { readonly name?: unknown }): PilotageError {
   const message = `The ${kind} ${name} is given an agent, and takes a tool. Make one of it: agentTool(${own}, { description, effect }), or ${own}.asTool() of a flow.`;
+  return new PilotageError('invalid_config', message);
+}
+
+/** A node has a name and edges of its own, and a map calls what a tool says. */
+function nodeInPlace(kind: string, name: string, { name: own }: { readonly name?: unknown }): PilotageError {
+  const message = `The ${kind} ${name} is given ${own}, which is a node of a flow, and takes a tool. Put the node into a flow, and give ${kind}(${JSON.stringify(name)}, thatFlow.asTool()).`;
   return new PilotageError('invalid_config', message);
 }
 

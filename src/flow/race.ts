@@ -133,6 +133,8 @@ function decide(race: RaceOf, run: RunView): CallParallel | Finish {
   const rest = race.branches.flatMap((id): Branch[] => (ended.has(id) ? [] : [{ id, tool: id, args }]));
   const missing = need - winners.length;
   if (rest.length < missing) throw tooFew(race, winners.length, failures);
+  const { callsLeft = Number.POSITIVE_INFINITY } = run.budget;
+  if (rest.length > callsLeft) throw noRoom(name, rest.length, callsLeft);
   const join = { kind: 'n', n: missing } as const;
   return { kind: 'call_parallel', branches: rest, plan, join, onInvalid: 'per_branch' };
 }
@@ -172,6 +174,12 @@ function progressOf(steps: Steps): RaceProgress {
 }
 
 const NOT_RUN: ErrorData = { code: 'branch_not_started', message: 'It was not started.' };
+
+/** Without all of its branches a race may wait for ever: the one that has no room may be its timer. */
+function noRoom(flow: string, branches: number, left: number): PilotageError {
+  const message = `The race ${flow} was not begun: its ${branches} branches take a hop each, and the budget has ${left} left for them. Raise budget.hops of the flow, or calls of its caller.`;
+  return new PilotageError('flow_budget_exceeded', message, { data: { flow, axis: 'hops', attempts: 0 } });
+}
 
 /** The error of the run, as that of a flow of which a node has failed. */
 function tooFew({ name, branches, need }: RaceOf, reached: number, errors: RaceProgress['failures']): PilotageError {

@@ -286,3 +286,41 @@ describe('a wait that cannot be', () => {
     expect(build).toThrow(/\/nodes\/wait\/sleep: .*"soon"/);
   });
 });
+
+describe('a race without room', () => {
+  it.each([2, 3])('for all of its branches begins none of them, with %i hops', async (hops) => {
+    const first = race('first', { of: [ask, event, late] });
+    const made = flow({ name: 'made', inputSchema: {}, budget: { hops }, entry: first, exit: first });
+    const there = placed(made);
+    expect(await endOf(there, await begun(there, made))).toMatchObject({
+      status: 'failed',
+      error: {
+        code: 'flow_budget_exceeded',
+        message: expect.stringContaining('3 branches take a hop each'),
+        data: { axis: 'hops', node: 'first' },
+      },
+    });
+    expect(await there.runtime.waiting()).toEqual([]);
+  });
+
+  it('leads to its onError, and one with just enough is run', async () => {
+    const told = node('told', { effect: 'pure', execute: (_: FlowFailure) => 'no room' });
+    const first = race('first', { of: [ask, event, late], onError: told });
+    const play = async (hops: number): Promise<unknown> => {
+      const made = flow({ name: 'made', inputSchema: {}, budget: { hops }, entry: first, exit: [first, told] });
+      const there = placed(made);
+      return endOf(there, await begun(there, made));
+    };
+    expect(await play(3)).toBe('no room');
+    expect(await play(4)).toEqual({ branch: 'late', value: null });
+  });
+});
+
+it('a node in the place of a tool is refused with what to write', () => {
+  const first = race('first', { of: [ask, event] });
+  for (const make of [map, node] as const) {
+    expect(() => Reflect.apply(make, undefined, ['each', first])).toThrow(
+      /each is given first, which is a node of a flow, and takes a tool\..*thatFlow\.asTool\(\)/,
+    );
+  }
+});
