@@ -11,8 +11,8 @@ export const WAITS: readonly Mutant[] = [
   {
     name: 'end the wait for a time before it has come',
     file: 'state/blocked-calls.ts',
-    find: 'if (until <= now) return [{ ...place,',
-    replace: 'if (until <= now + 100) return [{ ...place,',
+    find: 'if (until <= now) over.push({ ...place,',
+    replace: 'if (until <= now + 100) over.push({ ...place,',
   },
   {
     name: 'park a run without the times of its waits',
@@ -53,7 +53,7 @@ export const WAITS: readonly Mutant[] = [
   {
     name: 'keep the waits of a call that has ended',
     file: 'state/waiting-calls.ts',
-    find: 'if (open.waiting.length > 0) open.waiting = open.waiting.filter((one) => one.call !== call);',
+    find: 'open.waiting = withoutCall(open.waiting, call);',
     replace: '',
   },
   {

@@ -31,7 +31,7 @@ import {
   unfitToCancel,
   waitingCall,
   withApproval,
-  withdrawnBy,
+  withdrawals,
 } from '#state';
 import { misfitFor } from './answer-kinds.ts';
 import { type AnswerPorts, answer, answerRefused, isVerdict, type TakePorts, takesOut } from './answers.ts';
@@ -51,7 +51,10 @@ export async function takeMessages(
   let isAnswered = hasJustAnswered(state);
   let { withdrawn } = state;
   const fresh = [...state.fresh];
-  const isOpenStill = (pause: OpenPause): boolean => withdrawnBy({ ...state, fresh }, pause) === undefined;
+  const stillOpen = (): readonly OpenPause[] => {
+    const withdrawal = withdrawals({ ...state, fresh });
+    return open.filter((pause) => withdrawal(pause) === undefined);
+  };
   const entries: EntryBody[] = [];
   const fitting = new Fitting(state, entries);
   const isTakenOut = (call: number): boolean =>
@@ -69,8 +72,7 @@ export async function takeMessages(
       entries.push(undeliveredTo(state.identity.run, message));
       continue;
     }
-    const question =
-      message.type === 'USER_MESSAGE' ? questionIn(open.filter(isOpenStill), message, storedAt) : undefined;
+    const question = message.type === 'USER_MESSAGE' ? questionIn(stillOpen(), message, storedAt) : undefined;
     if (question !== undefined) {
       entries.push({ kind: 'control', control: message, applied: true, as: 'answer' }, answerBy(message, question));
       open = open.filter((pause) => pause !== question);

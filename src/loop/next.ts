@@ -52,7 +52,7 @@ import {
   unneededTasks,
   unsettledStatus,
   waitingCall,
-  withdrawnBy,
+  withdrawals,
   withdrawnByWord,
 } from '#state';
 import { doubtPause, keyPrefixOf } from '../calls/doubt.ts';
@@ -281,8 +281,9 @@ function expiredPause({ pauses }: RunState, now: number): Resumed | undefined {
 
 /** Closes the questions that nobody is to answer any more, since the planner has news to hear first. */
 function supersededQuestions(state: RunState): Resumed[] {
+  const withdrawal = withdrawals(state);
   return state.pauses.flatMap((pause): Resumed[] => {
-    const control = withdrawnBy(state, pause);
+    const control = withdrawal(pause);
     if (control === undefined) return [];
     const { token } = pause;
     return [

@@ -204,14 +204,15 @@ function lostTo(
   type: string,
 ): PilotageError | undefined {
   const fresh = [...state.fresh];
+  let isOpen = withdrawnBy(state, pause) === undefined;
   for (const { message } of before) {
     if (!isControl(message)) continue;
-    const withdrawn = withdrawnBy({ ...state, fresh }, pause);
-    if (withdrawn === undefined && isAnswerTo(message, pause) && closes(message, pause)) {
+    if (isOpen && isAnswerTo(message, pause) && closes(message, pause)) {
       const words = `An answer to the pause ${pause.token} is stored already (${message.type}), and is taken when the run goes on; ${type} comes too late.`;
       return answerRefused('pause_not_found', words);
     }
     fresh.push(message);
+    isOpen &&= withdrawnBy({ ...state, fresh: [message] }, pause) === undefined;
   }
   const withdrawn = withdrawnBy({ ...state, fresh }, pause);
   return withdrawn && isWithdrawn(type, pause.token, withdrawnByWord(withdrawn));

@@ -95,19 +95,23 @@ export function isSteering({ type }: Control): boolean {
  * nothing has, or the pause does not ask about the open step. A call in doubt stays so until it is settled, and pauses of the run as a whole
  * are not about its step.
  */
-export function withdrawnBy(
-  { open, fresh, whileAsked, unwinding }: Pick<RunState, 'open' | 'fresh' | 'whileAsked' | 'unwinding'>,
-  { step, call, reason }: Pick<OpenPause, 'step' | 'call' | 'reason'>,
-): Control | undefined {
-  // What is said while a run undoes its calls is for whoever comes next.
-  if (unwinding !== null) return undefined;
-  if (fresh.length === 0 || step === undefined || step !== open?.move.step || reason === 'in_doubt') return undefined;
-  // Words or an event that the planner waits for itself: a message takes nothing of that away.
-  const asksMayI = call !== undefined || reason === 'approval_required';
-  const controls = fresh.filter(
-    (control) => isNewGoal(control) || (asksMayI && withdrawsQuestions(control, whileAsked)),
-  );
-  return controls.find(isNewGoal) ?? controls[0];
+export function withdrawnBy(state: Hearers, pause: Asking): Control | undefined {
+  return withdrawals(state)(pause);
+}
+
+type Hearers = Pick<RunState, 'open' | 'fresh' | 'whileAsked' | 'unwinding'>;
+type Asking = Pick<OpenPause, 'step' | 'call' | 'reason'>;
+
+/** `withdrawnBy` for all pauses of the state: what was said is looked through once. */
+export function withdrawals({ open, fresh, whileAsked, unwinding }: Hearers): (pause: Asking) => Control | undefined {
+  const goal = fresh.find(isNewGoal);
+  const words = goal ?? fresh.find((control) => withdrawsQuestions(control, whileAsked));
+  return ({ step, call, reason }) => {
+    // What is said while a run undoes its calls is for whoever comes next.
+    if (unwinding !== null || step === undefined || step !== open?.move.step || reason === 'in_doubt') return undefined;
+    // Words or an event that the planner waits for itself: a message takes nothing of that away.
+    return call !== undefined || reason === 'approval_required' ? words : goal;
+  };
 }
 
 /** What withdraws questions, in the words of whoever said it: a task is told it as context. */
@@ -402,12 +406,14 @@ interface TimedWait {
 
 /** The waits in the middle of calls that end at some time. Questions end with their pauses. */
 function timedWaits({ waiting }: OpenStep): readonly TimedWait[] {
-  return waiting.flatMap((one) =>
-    openWaits(one).flatMap((wait): TimedWait[] => {
+  const timed: TimedWait[] = [];
+  for (const { call, waits } of waiting) {
+    for (const wait of waits) {
       const { until } = wait;
-      return wait.for === 'answer' || until === undefined ? [] : [{ call: one.call, wait, until }];
-    }),
-  );
+      if (wait.end === undefined && wait.for !== 'answer' && until !== undefined) timed.push({ call, wait, until });
+    }
+  }
+  return timed;
 }
 
 /** The waits in the middle of calls whose time has come, and those that something withdraws which the planner is to hear first. */
@@ -416,14 +422,16 @@ export function overWaits(state: RunState, now: number): readonly WaitEnded[] {
   if (open === null || open.waiting.length === 0) return [];
   const { step } = open.move;
   const isWithdrawn = fresh.some((control) => withdrawsWaits(state, control));
-  return open.waiting.flatMap((one) =>
-    openWaits(one).flatMap(({ wait, until = Number.POSITIVE_INFINITY, for: what }): WaitEnded[] => {
-      if (what === 'answer') return [];
-      const place = { kind: 'wait_ended' as const, step, call: one.call, wait };
-      if (until <= now) return [{ ...place, ended: what === 'time' ? 'time' : 'timeout' }];
-      return isWithdrawn ? [{ ...place, ended: 'superseded' }] : [];
-    }),
-  );
+  const over: WaitEnded[] = [];
+  for (const { call, waits } of open.waiting) {
+    for (const { wait, until = Number.POSITIVE_INFINITY, for: what, end } of waits) {
+      if (end !== undefined || what === 'answer') continue;
+      const place = { kind: 'wait_ended' as const, step, call, wait };
+      if (until <= now) over.push({ ...place, ended: what === 'time' ? 'time' : 'timeout' });
+      else if (isWithdrawn) over.push({ ...place, ended: 'superseded' });
+    }
+  }
+  return over;
 }
 
 /** What is to be heard before a call has waited to its end. A plan goes on whatever is said to it, but for a new goal. */

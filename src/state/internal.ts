@@ -36,6 +36,7 @@ export {
   unneededTasks,
   unsettledStatus,
   wakesByTasks,
+  withdrawals,
   withdrawnBy,
   withdrawnByWord,
 } from './blocked-calls.ts';

@@ -236,9 +236,10 @@ export function withoutHeld<P extends Pick<OpenPause, 'step' | 'call' | 'wait'>>
 const NO_LIMITS: readonly never[] = Object.freeze([]);
 
 export function applyResumed(state: RunState, resumed: Resumed, entry: Entry): void {
-  const pause = state.pauses.find((candidate) => candidate.token === resumed.token);
+  const index = state.pauses.findIndex((candidate) => candidate.token === resumed.token);
+  const pause = state.pauses[index];
   if (pause === undefined) throw corrupt(entry, `no pause ${resumed.token} is open`);
-  state.pauses = state.pauses.filter((candidate) => candidate !== pause);
+  state.pauses = state.pauses.toSpliced(index, 1);
   const set = remembering(resumed);
   if (set !== undefined) addRule(state, set, entry);
   if (pause.step === undefined) {

@@ -16,12 +16,18 @@ export function endWait(
 
 /** The calls that wait, with this one in place of what it was. */
 export function withCall({ waiting }: OpenStep, made: WaitingCall): readonly WaitingCall[] {
-  return [...waiting.filter(({ call }) => call !== made.call), made];
+  return [...withoutCall(waiting, made.call), made];
+}
+
+/** Thousands of calls of a step may wait: it is looked for once, and the rest is copied as it is. */
+function withoutCall(waiting: readonly WaitingCall[], call: number): readonly WaitingCall[] {
+  const index = waiting.findIndex((one) => one.call === call);
+  return index === -1 ? waiting : waiting.toSpliced(index, 1);
 }
 
 /** A call has ended: nothing that it waited for, or had done, is needed any more. */
 export function forgetWaits(open: OpenStep, call: number): void {
-  if (open.waiting.length > 0) open.waiting = open.waiting.filter((one) => one.call !== call);
+  open.waiting = withoutCall(open.waiting, call);
   if (open.kept !== undefined) open.kept = open.kept.filter((one) => one.call !== call);
 }
 

@@ -163,9 +163,12 @@ function usedBy(body: EntryBody): Usage {
 export function endGroup(
   state: RunState,
 ): { readonly entries: readonly EntryBody[]; readonly cancels: readonly string[] } | undefined {
-  for (const group of state.groups) {
-    if (group.end !== undefined) continue;
-    const members = state.tasks.filter((task) => task.group === group.id);
+  const open = state.groups.filter(({ end }) => end === undefined);
+  if (open.length === 0) return undefined;
+  // Thousands of tasks may be in a group each.
+  const membersOf = Map.groupBy(state.tasks, ({ group }) => group);
+  for (const group of open) {
+    const members = membersOf.get(group.id) ?? [];
     const verdict = verdictOn(group, members);
     if (verdict === undefined) continue;
     const cancels = members.filter(({ end }) => end === undefined).map(({ id }) => id);

@@ -1,7 +1,7 @@
 /** Tells the tasks that a run waits for what the run was told: their open questions are withdrawn, and their planners hear why. */
 import { type Control, defined, PilotageError } from '#core';
 import { hasEnded, type Journal } from '#journal';
-import { awaitedTasks, foldEntries, type RunState, withdrawnBy } from '#state';
+import { awaitedTasks, foldEntries, type RunState, withdrawals } from '#state';
 import type { DriverDeps } from '../loop/driver-deps.ts';
 
 interface WithdrawDeps extends Pick<DriverDeps, 'journal'> {
@@ -28,7 +28,8 @@ export async function withdrawBelow(deps: WithdrawDeps, state: RunState, control
     // What it asks after it has heard the control stays open.
     const hasHeard = entries.some((entry) => entry.kind === 'control' && entry.control.id === told.id);
     const heard = hasHeard ? below : { ...below, fresh: [...below.fresh, told] };
-    const closed = below.pauses.filter((pause) => withdrawnBy(heard, pause) !== undefined);
+    const withdrawal = withdrawals(heard);
+    const closed = below.pauses.filter((pause) => withdrawal(pause) !== undefined);
     withdrawn.push(...closed.map(({ token }) => token));
   }
   return withdrawn;

@@ -209,4 +209,27 @@ describe('the index of what waits', () => {
     expect(waitChanges(state, [passed('payload_invalid')])).toEqual({ adds: openWaitsOf(state) });
     expect(waitChanges(state, [passed('wait_over')])).toEqual({ returns: [{ key: 'k', signal: 's', payload: 'x' }] });
   });
+
+  it('is told what an answer changes without a look at the other questions that are open', () => {
+    let looks = 0;
+    const questions = Array.from({ length: 200 }, (_, wait): EntryBody[] => {
+      const payload = {
+        get question() {
+          looks += 1;
+          return `question ${wait}`;
+        },
+      };
+      const at = { step: 0, call: 1 };
+      return [
+        { kind: 'call_waits', ...at, startedAt: 1, waits: [{ wait, for: 'answer', token: `p${wait}` }] },
+        { kind: 'paused', token: `p${wait}`, reason: 'await_input', ...at, wait, payload },
+      ];
+    });
+    const entries = written(...moved, ...questions.flat());
+    const state = foldEntries(entries);
+    looks = 0;
+    const answered = deepFreeze({ kind: 'resumed', token: 'p7', verdict: 'answer', value: 1, at: 9 } as const);
+    expect(waitChanges(state, [{ ...answered, seq: state.head + 1 }])).toEqual({ removes: ['p7'] });
+    expect(looks).toBeLessThan(5);
+  });
 });
