@@ -36,8 +36,8 @@ export const LONGEST_NAP_MS = 10_000;
 /** In a list of its own links: to set a limit and to lift it, once a step and more, needs no table. */
 interface Limit {
   readonly at: number;
-  readonly wake: () => void;
-  isSet: boolean;
+  /** Absent: it is lifted. */
+  wake: (() => void) | undefined;
   before: Limit | undefined;
   after: Limit | undefined;
 }
@@ -64,7 +64,7 @@ class SharedTimer {
 
   /** Calls `wake` after `delayMs`, unless the limit is lifted before, with the function that is returned. */
   limit(delayMs: number, wake: () => void): () => void {
-    const limit: Limit = { at: this.#time.steady() + delayMs, wake, isSet: true, before: this.#last, after: undefined };
+    const limit: Limit = { at: this.#time.steady() + delayMs, wake, before: this.#last, after: undefined };
     if (this.#last === undefined) this.#first = limit;
     else this.#last.after = limit;
     this.#last = limit;
@@ -73,14 +73,15 @@ class SharedTimer {
   }
 
   #lift(limit: Limit): void {
-    if (!limit.isSet) return;
-    limit.isSet = false;
+    if (limit.wake === undefined) return;
     const { before, after } = limit;
     if (before === undefined) this.#first = after;
     else before.after = after;
     if (after === undefined) this.#last = before;
     else after.before = before;
-    // What is lifted holds no other limit: the collector would keep a chain of them.
+    // What is lifted holds nothing: where the engine has placed it among what is old, young collections would keep all that hangs on it,
+    // which is a whole step.
+    limit.wake = undefined;
     limit.before = undefined;
     limit.after = undefined;
   }
@@ -100,9 +101,10 @@ class SharedTimer {
     try {
       // Those that are set meanwhile have their own turn.
       for (const limit of [...this.#set()]) {
-        if (limit.at > now || !limit.isSet) continue;
+        const { at, wake } = limit;
+        if (at > now || wake === undefined) continue;
         this.#lift(limit);
-        limit.wake();
+        wake();
       }
     } finally {
       this.#armForNext();

@@ -1,6 +1,11 @@
 /** Time limits share one timer. Each must be reached at its own time, whatever the others do when theirs are reached. */
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { limitTime, systemClock } from '#core';
+
+setFlagsFromString('--expose-gc');
+const collect = runInNewContext('gc') as () => void;
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
@@ -60,4 +65,18 @@ it('an earlier limit is reached first, a lifted one never, and a very long one n
   expect(reached).toEqual(['earlier', 'later']);
   vi.advanceTimersByTime(2 ** 31 + 1000);
   expect(reached).toEqual(['earlier', 'later', 'very long']);
+});
+
+it('a limit that was lifted holds nothing of what it would have woken, whoever keeps the function that lifted it', async () => {
+  const limited = (): { readonly lift: () => void; readonly step: WeakRef<object> } => {
+    const step = { of: 'a run' };
+    return { lift: limitTime(systemClock, 60_000, () => expect(step).toBeUndefined()), step: new WeakRef(step) };
+  };
+  const { lift, step } = limited();
+  lift();
+  // What a turn of the event loop has looked at stays until it has ended.
+  await new Promise((resolve) => setImmediate(resolve));
+  collect();
+  expect(step.deref()).toBeUndefined();
+  lift();
 });
