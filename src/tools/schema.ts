@@ -54,7 +54,7 @@ function standardSchema(schema: Standard, owner: string): JsonObject {
   if (!('jsonSchema' in props)) {
     throw new PilotageError(
       'tool_schema_invalid',
-      `${owner} has a ${props.vendor} schema that gives no JSON Schema. Upgrade ${props.vendor}, or pass a plain JSON Schema.`,
+      `${owner} has a schema of ${props.vendor} that gives no JSON Schema. Upgrade ${props.vendor}, or pass a plain JSON Schema.`,
     );
   }
   const write = (): JsonObject => captureObject(props.jsonSchema.input({ target: 'draft-07' }), `${owner} schema`).json;

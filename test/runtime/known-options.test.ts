@@ -166,7 +166,7 @@ describe('a word that has little in common with any option', () => {
 describe('postgresJournal', () => {
   it('says in which of its arguments an option stands', () => {
     const url = 'postgres://app@127.0.0.1:1/app';
-    expect(() => postgresJournal({ url, schema: 'agents' } as object)).toThrow(
+    expect(() => postgresJournal({ url, schema: 'agents' } as { url: string })).toThrow(
       'postgresJournal takes schema in its second argument. Write postgresJournal({ url }, { schema: … }).',
     );
     expect(() => postgresJournal({ url }, { url } as object)).toThrow(
