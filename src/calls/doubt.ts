@@ -3,6 +3,7 @@
  * way. The tool's `reconcile` is asked; what it cannot say holds the run until somebody does.
  */
 import { branchesOf, type Identity, type Json, type JsonObject, type Outcome, type Paused, scopeKey } from '#core';
+import { isTransientStoreError } from '#journal';
 import { givenArgs, type OpenStep } from '#state';
 import type { ReadyTool } from '#tools';
 import { isThenable, type Settled, whatPassed } from './attempt.ts';
@@ -92,8 +93,12 @@ export function unsureOf(settled: Settled<unknown>, tool: ReadyTool, isStopped: 
     };
     return { kind: 'unsure', why: message, otherwise, isAtWork: settled.isAtWork };
   }
-  if (settled.kind === 'thrown' && settled.error.code === OUTCOME_UNKNOWN) {
-    const { message } = settled.error;
+  // What our own store could not take, in the middle of the call, does not say that nothing has happened.
+  const isStoreAway = settled.kind === 'thrown' && isTransientStoreError(settled.error.value);
+  if (settled.kind === 'thrown' && (isStoreAway || settled.error.code === OUTCOME_UNKNOWN)) {
+    const message = isStoreAway
+      ? `The store failed in the middle of the call: ${settled.error.message}`
+      : settled.error.message;
     const error = { code: 'tool_failed', message: `${message} The call did not happen.` };
     return { kind: 'unsure', why: message, otherwise: { kind: 'error', error }, isAtWork: false };
   }

@@ -23,7 +23,7 @@ import {
   UNDO_TASK,
   usdOf,
 } from '#core';
-import { type ArtifactStore, storedJson } from '#journal';
+import { type ArtifactStore, isTransientStoreError, storedJson } from '#journal';
 import { undoCounts } from '#state';
 import type { Backoff, ReadyFunction, ReadyTool } from '#tools';
 import { type PassedLimit, type Settled, whatPassed } from './attempt.ts';
@@ -67,14 +67,14 @@ export function retryDelayMs(
 }
 
 /**
- * Only what an error says of itself counts: its `retryable` flag, an HTTP status, or how long it asks to wait. Texts are never
- * searched.
+ * Only what an error says of itself counts: its `retryable` flag, an HTTP status, how long it asks to wait, or that our store could not
+ * take something. Texts are never searched.
  */
 export function mayRetry(settled: Settled<unknown>, askedMs: number | undefined): boolean {
   if (settled.kind === 'timeout') return true;
   if (settled.kind !== 'thrown') return false;
   const { code, retryable, status } = settled.error;
-  if (code === NOT_SENT || code === OUTCOME_UNKNOWN) return true;
+  if (code === NOT_SENT || code === OUTCOME_UNKNOWN || isTransientStoreError(settled.error.value)) return true;
   return retryable ?? (askedMs !== undefined || (status !== undefined && (status >= 500 || status === 429)));
 }
 

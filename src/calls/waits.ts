@@ -311,7 +311,7 @@ function untilOf(
     throw new PilotageError('invalid_config', 'context.sleep takes either until, a time, or forMs, milliseconds.');
   }
   if (forMs !== undefined) return timeAfter(now, durationOf('forMs', forMs));
-  return readMoment('The option until of context.sleep', until);
+  return readMoment('The option until of context.sleep', until, now);
 }
 
 function durationOf(name: string, given: unknown): number {

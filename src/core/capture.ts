@@ -308,8 +308,8 @@ function refuseInstance(value: object, walk: Walk, depth: number): never {
   }
   const mark = isMap(value) && hasOtherKeys(value) ? NON_STRING_KEY : '';
   const name: unknown = value.constructor?.name;
-  const what = typeof name === 'string' && name !== '' ? name.slice(0, MAX_NAME_CHARS) : 'class';
-  return refuse(walk, depth, `a ${what} instance is not JSON; return a plain object or give it toJSON()`, mark);
+  const what = typeof name === 'string' && name !== '' ? name.slice(0, MAX_NAME_CHARS) : 'a class';
+  return refuse(walk, depth, `an instance of ${what} is not JSON; return a plain object or give it toJSON()`, mark);
 }
 
 const NON_STRING_KEY = ' <non-string-map-key>';

@@ -1,5 +1,6 @@
 /** The budget of a run together with its tasks. An absent limit means unlimited, except for `steps`. */
 import { PilotageError } from './errors.ts';
+import { isInSeconds, secondsGiven } from './moment.ts';
 import { assertKnownKeys, type OptionShape } from './options.ts';
 
 /** Tokens and money of model calls. Absent parts are not known. */
@@ -107,7 +108,7 @@ export function amountOf(value: unknown, most: number): number | undefined {
 export function shownAmount(value: unknown): string {
   if (typeof value === 'number') return String(value);
   if (typeof value === 'string') return JSON.stringify(value.slice(0, 40));
-  return value === null ? 'null' : `a ${typeof value}`;
+  return value === null ? 'null' : `a value of the type ${typeof value}`;
 }
 
 /** Sums of usage. They only grow. */
@@ -297,9 +298,15 @@ export function assertLimits(limits: Limits): void {
   }
 }
 
-/** @throws PilotageError `invalid_config` also for `costUsd: 0`, with which a run would end before its first move. */
-export function assertRunLimits(limits: Limits): void {
+/**
+ * @param now milliseconds since the epoch.
+ * @throws PilotageError `invalid_config` also for `costUsd: 0`, with which a run would end before its first move, and for a deadline in seconds.
+ */
+export function assertRunLimits(limits: Limits, now: number): void {
   assertLimits(limits);
+  const { deadlineAt } = limits;
+  if (deadlineAt !== undefined && isInSeconds(deadlineAt, now))
+    throw refusal(secondsGiven('limits.deadlineAt', deadlineAt));
   if (limits.costUsd !== 0) return;
   throw refusal(
     'limits.costUsd is 0, which leaves nothing for the first move. Give more, or leave it out for no limit.',

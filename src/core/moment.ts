@@ -10,13 +10,34 @@ export function timeAfter(now: number, ms: number): number {
   return Math.min(Math.ceil(now + ms), LAST_MS);
 }
 
+/** Seconds since the epoch, from the year 2001 to the year 2286; as milliseconds they are days of 1970. */
+const [FIRST_SECONDS, LAST_SECONDS] = [1_000_000_000, 9_999_999_999];
+
+/**
+ * Whether a time is given in seconds by mistake. A clock that begins at 0, as in a test, has such times itself.
+ * @param now milliseconds since the epoch.
+ */
+export function isInSeconds(ms: number, now: number): boolean {
+  return ms >= FIRST_SECONDS && ms <= LAST_SECONDS && now > 100 * LAST_SECONDS;
+}
+
+/** What is wrong with such a time. */
+export function secondsGiven(of: string, seconds: number): string {
+  const day = new Date(seconds).toISOString().slice(0, 10);
+  return `${of} is ${seconds}, which as milliseconds since the epoch is ${day}. Give ${1_000 * seconds}, if these are seconds.`;
+}
+
 /**
  * A point in time as callers give it.
  * @param of what it is, for messages.
+ * @param now milliseconds since the epoch. 0: times in seconds are taken for what they say.
  * @throws PilotageError `invalid_config` for what is not a time, for a day that does not exist, and for a text that does not say in which zone.
  */
-export function readMoment(of: string, given: unknown): number {
+export function readMoment(of: string, given: unknown, now: number = 0): number {
   const ms = given instanceof Date ? given.getTime() : typeof given === 'string' ? isoTime(given.trim()) : given;
+  if (typeof given === 'number' && isInSeconds(given, now)) {
+    throw new PilotageError('invalid_config', secondsGiven(of, given));
+  }
   if (typeof ms === 'number' && ms >= 0 && ms <= LAST_MS) return Math.ceil(ms);
   const shown = typeof given === 'string' ? JSON.stringify(given.slice(0, 64)) : String(given);
   const message = `${of} is ${shown}, which cannot be read as a time; give a Date, milliseconds since the epoch, or a text with its zone, such as '2027-01-31T09:00:00+01:00'.`;

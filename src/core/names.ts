@@ -48,12 +48,12 @@ const MAX_CHARS = 64;
 
 /**
  * The known word with the fewest changes.
- * @param most how many changes it may have. Default: one in three letters, so that one stays as it was.
+ * @param most how many changes it may have. Default: one in three letters. Of a short word more would leave too little to know it by.
  */
 export function nearest(
   word: string,
   known: readonly string[],
-  most: number = Math.min(Math.ceil(word.length / 3), word.length - 1),
+  most: number = word.length < 2 ? 0 : Math.max(1, Math.floor(word.length / 3)),
 ): string | undefined {
   if (word.length > MAX_CHARS) return undefined;
   let best: string | undefined;
@@ -66,15 +66,19 @@ export function nearest(
   return best;
 }
 
-/** Letters to put in, take out or replace. */
+/** Letters to put in, take out or replace, and neighbours to exchange. */
 function changesBetween(from: string, to: string): number {
+  let before: readonly number[] = [];
   let row = Array.from({ length: to.length + 1 }, (_, index) => index);
-  for (const [i, letter] of [...from].entries()) {
+  for (let i = 0; i < from.length; i += 1) {
     const next = [i + 1];
-    for (const [j, other] of [...to].entries()) {
-      const replaced = (row[j] ?? 0) + (letter === other ? 0 : 1);
-      next.push(Math.min(replaced, (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1));
+    for (let j = 0; j < to.length; j += 1) {
+      const replaced = (row[j] ?? 0) + (from[i] === to[j] ? 0 : 1);
+      const areExchanged = i > 0 && j > 0 && from[i] === to[j - 1] && from[i - 1] === to[j];
+      const exchanged = areExchanged ? (before[j - 1] ?? 0) + 1 : replaced;
+      next.push(Math.min(replaced, exchanged, (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1));
     }
+    before = row;
     row = next;
   }
   return row.at(-1) ?? 0;

@@ -75,10 +75,12 @@ export function issuesOf(schema: JsonObject, value: Json): string | undefined {
  */
 export function misfitFor(
   { type, payload = {} }: Pick<Control, 'type' | 'payload'>,
-  { token, schema, wait }: Pick<OpenPause, 'token' | 'schema' | 'wait'>,
+  { token, schema, wait, reason }: Pick<OpenPause, 'token' | 'schema' | 'wait' | 'reason'>,
 ): PilotageError | undefined {
   if (schema === undefined) return undefined;
-  const isAnswer = wait === undefined ? type === 'RESUME' : type === 'ANSWER';
+  // A yes alone is an answer where that was asked, and gives nothing to a planner that waits for something else.
+  const isYes = type === 'APPROVE' && (reason !== 'approval_required' || payload['payload'] !== undefined);
+  const isAnswer = wait === undefined ? type === 'RESUME' || isYes : type === 'ANSWER';
   if (!isAnswer) return undefined;
   const why = issuesOf(schema, (wait === undefined ? payload['payload'] : payload['value']) ?? null);
   if (why === undefined) return undefined;

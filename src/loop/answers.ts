@@ -411,7 +411,7 @@ function refusalOf(
 function limitsRefusal(
   limits: Limits | undefined,
   { task }: RunState,
-  { agent, unpriced }: TakePorts,
+  { agent, unpriced, now }: TakePorts,
 ): PilotageError | undefined {
   if (limits === undefined) return undefined;
   if (task !== null) {
@@ -421,7 +421,7 @@ function limitsRefusal(
     );
   }
   try {
-    assertRunLimits(limits);
+    assertRunLimits(limits, now);
     assertPriced(agent, unpriced, limits.costUsd !== undefined);
     return undefined;
   } catch (error) {

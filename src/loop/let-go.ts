@@ -61,11 +61,21 @@ export async function giveUp(held: Held, error: unknown): Promise<void> {
 }
 
 /** What had landed here is not recorded; it is for the new owner to find out what became of those calls. */
-export function lost({ deps, state }: Held): Exit {
+export async function lost({ deps, state }: Held): Promise<Exit> {
   const { run } = state.identity;
-  const message = `Another process took over the run ${run}, and goes on with it. This process was silent for too long.`;
-  deps.onFault(new PilotageError('lease_lost', message, { data: { run } }));
+  deps.onFault(new PilotageError('lease_lost', await whyLost(deps, run), { data: { run } }));
   return { kind: 'lost' };
+}
+
+async function whyLost({ journal }: Pick<DriverDeps, 'journal'>, run: string): Promise<string> {
+  try {
+    const record = await journal.get(run);
+    if (record === undefined) return `The run ${run} was deleted while this process carried it out.`;
+    if (record.erased !== undefined) return `The run ${run} was erased while this process carried it out.`;
+  } catch {
+    // That it is lost is known all the same.
+  }
+  return `The run ${run} was taken over while this process carried it out, and goes on there. This process did not renew its lease in time: it stood still, or could not write to its journal.`;
 }
 
 /** What the handles of a run are told when it is let go of. */

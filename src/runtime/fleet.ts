@@ -393,8 +393,13 @@ export class Fleet {
       leaseMs: this.#options.leaseMs,
       agents: parkedHere === undefined ? takenOver : names,
       exceptTenants: this.#slots.fullTenants(),
-      exceptRuns: [...this.#refusals.all(), ...(this.#advances?.handed() ?? [])],
+      exceptRuns: [...this.#refusals.all(), ...(this.#advances?.handed() ?? []), ...this.#unsure()],
     };
+  }
+
+  /** Runs that are driven here, and whose leases could not be renewed in time: they may look due, and are this process's as long as nobody else claims them. */
+  #unsure(): readonly string[] {
+    return [...this.#live].flatMap(([run, { driver }]) => (driver.lease.isCertain ? [] : [run]));
   }
 
   /** Where a driver wakes runs, what the sweep finds is handed to it, and goes on here only when it was left lying. */

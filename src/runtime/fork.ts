@@ -210,7 +210,7 @@ export function forkEntries(all: readonly Entry[], plan: ForkPlan): Entry[] {
   const copied = changed.map(copyOf(changed));
   // What was said to the run, and is copied, was never in the fork's inbox.
   const fork = { run: first.identity.run, step, effects: plan.effects, entries: 1 + copied.length + added.length };
-  const limits = limitsOf(foldEntries(entries.slice(0, 1 + before.length)).limits, plan.limits);
+  const limits = limitsOf(foldEntries(entries.slice(0, 1 + before.length)).limits, plan);
   const forked = [{ ...startOf(first, plan), limits, fork }, ...copied, ...added];
   return forked.map((entry, index) => deepFreeze({ ...entry, seq: index + 1 }));
 }
@@ -249,8 +249,11 @@ function withoutDeadline({ deadlineMs: _, ...turn }: TurnOrigin): TurnOrigin {
 }
 
 /** The run's limits at that step, raised or not, without its deadline, which was for the run. */
-function limitsOf({ deadlineAt: _, ...own }: RunLimits, given: Limits = {}): RunLimits {
-  assertRunLimits(given);
+function limitsOf(
+  { deadlineAt: _, ...own }: RunLimits,
+  { limits: given = {}, at }: Pick<ForkPlan, 'limits' | 'at'>,
+): RunLimits {
+  assertRunLimits(given, at);
   return { ...own, ...runLimitsOf(given) };
 }
 

@@ -114,9 +114,9 @@ function beginning(
   startsAt = 0,
 ): Entry & Started {
   const given = { ...givenLimits(general), ...givenLimits(options.limits) };
-  assertRunLimits(given);
-  assertPriced(agent, unpriced, given.costUsd !== undefined);
   const at = clock.now();
+  assertRunLimits(given, at);
+  assertPriced(agent, unpriced, given.costUsd !== undefined);
   const { scopes = NO_SCOPES } = options;
   const within = limitsWithin(runLimitsOf(given), limits, Math.max(at, startsAt));
   const undo = runUndoOf([undoing, own, options], within.costMicroUsd);

@@ -189,7 +189,7 @@ export class Runtime {
     knowKeysOf(process.env);
     this.#redaction = new Redaction(options.redact);
     const agents = agentsGiven(options);
-    if (options.limits !== undefined) assertRunLimits(options.limits);
+    if (options.limits !== undefined) assertRunLimits(options.limits, (options.clock ?? systemClock).now());
     assertParallelCalls(options.parallelCalls, 'parallelCalls');
     assertUndoOptions('createRuntime', options);
     if (options.journal !== undefined && typeof options.journal !== 'string') assertJournal(options.journal);
@@ -236,7 +236,7 @@ export class Runtime {
     if (options.idempotencyKey === undefined) return this.#start(query, options);
     this.#assertOpen();
     assertStart(query, options);
-    readBegin(options);
+    readBegin(options, this.#clock.now());
     return startByIdempotencyKey(this.#driverDeps().journal, query, options, (own, asked) =>
       this.#start(query, own, asked),
     );
@@ -250,7 +250,7 @@ export class Runtime {
     assertIdentity(owner);
     const identity = capture<Identity>(pickIdentity(owner), 'identity').json;
     await assertFreeId(this.#driverDeps().journal, identity.run);
-    const { startsAt, key, isLater } = readBegin(options);
+    const { startsAt, key, isLater } = readBegin(options, this.#clock.now());
     const own = isLater ? { ...options, conversation: false } : options;
     const remembered = (): Promise<Continued | undefined> => this.#remembered(identity, own);
     const entry = await firstEntry(this.#starting(), query, identity, own, { asked, remembered, startsAt });

@@ -198,8 +198,8 @@ export interface Begin {
   readonly isLater: boolean;
 }
 
-/** @throws PilotageError `invalid_config`. */
-export function readBegin(options: StartOptions): Begin {
+/** @param now milliseconds since the epoch. @throws PilotageError `invalid_config`. */
+export function readBegin(options: StartOptions, now: number): Begin {
   const kinds = START_KINDS.filter((kind) => options[kind] !== undefined);
   const [kind, other] = kinds;
   if (kind !== undefined && other !== undefined) throw together(kind, other);
@@ -218,7 +218,7 @@ export function readBegin(options: StartOptions): Begin {
   const given = kind === undefined ? undefined : options[kind];
   return {
     isLater,
-    ...(at === undefined ? {} : { startsAt: readMoment('The option at of start', at) }),
+    ...(at === undefined ? {} : { startsAt: readMoment('The option at of start', at, now) }),
     ...(kind === undefined || given === undefined ? {} : { key: readStartKey(kind, given) }),
   };
 }

@@ -8,8 +8,10 @@ import {
   type Json,
   type JsonObject,
   jsonEquals,
+  limitTime,
   type OptionShape,
   PilotageError,
+  systemClock,
   thaw,
 } from '#core';
 import { compileSchema, explainSchemaError, firstIssues } from '#schema';
@@ -52,7 +54,7 @@ function standardSchema(schema: Standard, owner: string): JsonObject {
   if (!('jsonSchema' in props)) {
     throw new PilotageError(
       'tool_schema_invalid',
-      `${owner} has a ${props.vendor} schema that gives no JSON Schema. Upgrade ${props.vendor}, or pass a plain JSON Schema.`,
+      `${owner} has a schema of ${props.vendor} that gives no JSON Schema. Upgrade ${props.vendor}, or pass a plain JSON Schema.`,
     );
   }
   const write = (): JsonObject => captureObject(props.jsonSchema.input({ target: 'draft-07' }), `${owner} schema`).json;
@@ -115,13 +117,23 @@ export function fitOf(schema: InputSchema, owner: string): (value: unknown) => C
   return isStandard(schema) ? (value) => fitStandard(schema, value) : fitJsonSchema(schema, owner);
 }
 
+/** A check that asks somebody else may take so long. Whoever stops a run, or closes its runtime, waits for it. */
+const CHECKED_WITHIN_MS = 10_000;
+
 function fitStandard(schema: StandardSchemaV1, value: unknown): Checked | Promise<Checked> {
   try {
     const result = schema['~standard'].validate(value);
-    return result instanceof Promise ? result.then(standardResult).catch(threw) : standardResult(result);
+    return result instanceof Promise ? inTime(result.then(standardResult).catch(threw)) : standardResult(result);
   } catch (thrown) {
     return threw(thrown);
   }
+}
+
+function inTime(checked: Promise<Checked>): Promise<Checked> {
+  const { promise, resolve } = Promise.withResolvers<Checked>();
+  const why = `its check gave no answer within ${CHECKED_WITHIN_MS} ms`;
+  const lift = limitTime(systemClock, CHECKED_WITHIN_MS, () => resolve({ ok: false, why }));
+  return Promise.race([checked, promise]).finally(lift);
 }
 
 function threw(thrown: unknown): Checked {

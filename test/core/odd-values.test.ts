@@ -210,3 +210,11 @@ describe('a decision', () => {
     );
   });
 });
+
+it.each([
+  ['Order', new (class Order {})()],
+  ['Error', new Error('no')],
+  ['a class', new (class {})()],
+])('an instance of %s is named with an article that fits', (name, value) => {
+  expect(() => capture(value, 'value')).toThrow(`an instance of ${name} is not JSON`);
+});

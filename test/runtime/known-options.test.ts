@@ -2,6 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import { local } from '#core';
 import { flow, node } from '#flow';
+import { postgresJournal } from '#journal/postgres';
+import { createRuntime } from '#pilotage';
 import { react } from '#planners/react';
 import { rules } from '#planners/rules';
 import { scriptedModel } from '#testing';
@@ -143,5 +145,32 @@ describe('an unknown option', () => {
     ]) {
       await expect(ask()).rejects.toMatchObject({ code: 'invalid_config' });
     }
+  });
+});
+
+describe('a word that has little in common with any option', () => {
+  it.each([
+    ['port', () => createRuntime({ planner: () => ({ kind: 'finish', reason: 'goal' }), port: 1 } as object)],
+    ['headers', () => createRuntime({ planner: () => ({ kind: 'finish', reason: 'goal' }), headers: {} } as object)],
+  ])('%s: none is proposed', (_, make) => {
+    expect(make).toThrow(expect.not.objectContaining({ message: expect.stringContaining('Did you mean') }));
+    expect(make).toThrow(/has no option/);
+  });
+
+  it('neighbours that were exchanged are one change', () => {
+    expect(() => local('ana', { sessoin: 'chat' } as object)).toThrow(/Did you mean session\?/);
+    expect(() => local('ana', { rnu: 'chat' } as object)).toThrow(/Did you mean run\?/);
+  });
+});
+
+describe('postgresJournal', () => {
+  it('says in which of its arguments an option stands', () => {
+    const url = 'postgres://app@127.0.0.1:1/app';
+    expect(() => postgresJournal({ url, schema: 'agents' } as { url: string })).toThrow(
+      'postgresJournal takes schema in its second argument. Write postgresJournal({ url }, { schema: … }).',
+    );
+    expect(() => postgresJournal({ url }, { url } as object)).toThrow(
+      'postgresJournal takes url in its first argument. Write postgresJournal({ url }, { … }).',
+    );
   });
 });

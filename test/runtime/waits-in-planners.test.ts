@@ -166,3 +166,35 @@ describe('a plan and a flow that wait', () => {
     expect(await again.result()).toMatchObject({ status: 'finished', payload: 300 });
   });
 });
+
+describe("a planner's own pause that has a schema", () => {
+  const schema = { type: 'object', properties: { paid: { type: 'integer' } }, required: ['paid'] };
+  const asking = async (reason: 'external_event' | 'constraints_conflict' | 'approval_required') => {
+    const run = await start(
+      world({
+        planner: ({ trajectory: { steps } }) =>
+          steps.length === 0
+            ? { kind: 'request_pause', reason, schema }
+            : { kind: 'finish', reason: 'goal', payload: JSON.parse(JSON.stringify(steps[0]?.calls[0]?.outcome)) },
+      }),
+    );
+    await paused(run);
+    const token = (await pausesOf(run))[0]?.token ?? '';
+    return { run, token };
+  };
+
+  it.each(['external_event', 'constraints_conflict'] as const)('%s: a yes without what it asks for', async (reason) => {
+    const { run, token } = await asking(reason);
+    await expect(run.approve(token)).rejects.toMatchObject({ code: 'payload_invalid' });
+    await expect(run.approve(token, { payload: { paid: 'no' } })).rejects.toMatchObject({ code: 'payload_invalid' });
+    await run.approve(token, { payload: { paid: 5 } });
+    expect(await run.payload()).toMatchObject({ verdict: 'approve', payload: { paid: 5 } });
+  });
+
+  it('approval_required: a yes is enough, and what comes with it must fit', async () => {
+    const { run, token } = await asking('approval_required');
+    await expect(run.approve(token, { payload: { paid: 'no' } })).rejects.toMatchObject({ code: 'payload_invalid' });
+    await run.approve(token);
+    expect(await run.payload()).toMatchObject({ verdict: 'approve' });
+  });
+});

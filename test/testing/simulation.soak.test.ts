@@ -83,7 +83,7 @@ describe('what the simulation plays', () => {
       'skipped plan_redirected',
       '"policyMs":',
       '"kind":"unheard"',
-      'reports: Another process took over the run',
+      'while this process carried it out, and goes on there',
     ])
       expect([line, happened.some((history) => history.includes(line))]).toEqual([line, true]);
   });

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 import type { Json, JsonObject } from '#core';
 import { compileSchema } from '#schema';
@@ -377,4 +377,16 @@ describe('any Standard Schema', () => {
     }));
     expect(why(check(schema, {}))).toBe('/a/0/Symbol(s): m; /: n');
   });
+});
+
+it('a check that never answers is one that does not fit', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+  try {
+    const silent = z.unknown().refine(() => new Promise<boolean>(() => {}));
+    const checked = check(silent, {});
+    vi.advanceTimersByTime(10_000);
+    expect(await checked).toEqual({ ok: false, why: 'its check gave no answer within 10000 ms' });
+  } finally {
+    vi.useRealTimers();
+  }
 });

@@ -74,6 +74,7 @@ export interface OpenedPostgres {
 
 /** @throws PilotageError `invalid_config`. */
 export function openPostgres(connection: PostgresConnection, beside: PostgresOptions): OpenedPostgres {
+  assertPlaces(connection, beside);
   assertOptions('postgresJournal', connection, CONNECTION);
   assertOptions('postgresJournal', beside, OPTIONS);
   const given = 'pool' in connection ? connection.pool : undefined;
@@ -95,6 +96,24 @@ export function openPostgres(connection: PostgresConnection, beside: PostgresOpt
     prepare: (database) => prepare(database, options, isolation),
   });
   return { database, options };
+}
+
+/** What stands in the other of the two arguments. @throws PilotageError `invalid_config`. */
+function assertPlaces(connection: unknown, beside: unknown): void {
+  const option = nameIn(connection, OPTIONS);
+  const way = nameIn(beside, CONNECTION);
+  if (option === undefined && way === undefined) return;
+  const [name, place, call] =
+    option === undefined
+      ? [way, 'first', `postgresJournal({ ${way} }, { … })`]
+      : [option, 'second', `postgresJournal({ url }, { ${option}: … })`];
+  throw new PilotageError('invalid_config', `postgresJournal takes ${name} in its ${place} argument. Write ${call}.`);
+}
+
+function nameIn(given: unknown, shape: object): string | undefined {
+  return typeof given === 'object' && given !== null
+    ? Object.keys(given).find((name) => Object.hasOwn(shape, name))
+    : undefined;
 }
 
 async function prepare(
