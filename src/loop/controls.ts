@@ -59,6 +59,10 @@ export async function takeMessages(
   const fitting = new Fitting(state, entries);
   const isTakenOut = (call: number): boolean =>
     entries.some((entry) => entry.kind === 'resumed' && takesOut(entry, state, call));
+  let isCancelled = state.cancel !== null;
+  // Words of a session behind the cancel of a run that undoes its calls first: they begin a turn of their own when it ends.
+  const endsBefore = ({ type, turnMessage }: Control): boolean =>
+    state.undo !== null && isCancelled && type === 'USER_MESSAGE' && turnMessage !== undefined;
   for (const { message, storedAt } of received) {
     if (!isControl(message)) {
       entries.push(newsOf(message, withdrawn, state, entries));
@@ -68,7 +72,7 @@ export async function takeMessages(
       entries.push({ kind: 'control', control: withoutContent(message), applied: false, error: contentGone(message) });
       continue;
     }
-    if (state.unwinding !== null && !isHeardOnTheWay(message)) {
+    if (state.unwinding === null ? endsBefore(message) : !isHeardOnTheWay(message)) {
       entries.push(undeliveredTo(state.identity.run, message));
       continue;
     }
@@ -94,6 +98,7 @@ export async function takeMessages(
     withdrawn = withdrew ?? withdrawn;
     entries.push({ kind: 'control', control: message, applied: true, ...defined({ withdrew }) });
     fresh.push(message);
+    isCancelled ||= message.type === 'CANCEL';
     entries.push(...effect);
     for (const entry of effect) {
       if (entry.kind === 'resumed') {

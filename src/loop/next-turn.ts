@@ -1,6 +1,7 @@
 /** Runs that begin where another one ends, in the commit of its ending: the next turns of its session, and the run that goes on with what it did. */
 import {
   type AcceptedMessage,
+  type Control,
   defined,
   type EntryBody,
   type Finished,
@@ -18,7 +19,7 @@ import {
   withoutFireMeta,
   wordsIn,
 } from '#core';
-import type { NewRun, Received } from '#journal';
+import type { Journal, NewRun } from '#journal';
 import { type RunState, wholeTimeMs } from '#state';
 import { limitsWithin } from '../tasks/budget-share.ts';
 import { pinOf } from '../tasks/spawn.ts';
@@ -28,17 +29,15 @@ const NONE: readonly NewRun[] = [];
 /** How many turns a run is told of that goes on from one which was told of none. */
 const TURNS = 40;
 
-/** @param late what was said to the run while it was ending. They come before the turns that wait, behind the run that goes on. */
+/** @param messages what was said to the run too late, while it was ending or unwound. They come before the turns that wait, behind the run that goes on. */
 export function runsAfter(
   state: RunState,
   bodies: readonly EntryBody[],
-  late: readonly Received[],
+  messages: readonly Message[],
   deps: Pick<DriverDeps, 'agentNamed' | 'clock'>,
 ): readonly NewRun[] {
   const last = bodies.at(-1);
   const hasSuccessor = last?.kind === 'finished' && last.successor !== undefined;
-  // What came while the run unwound came before.
-  const messages: readonly Message[] = [...(state.unwinding?.late ?? []), ...late.map(({ message }) => message)];
   if (messages.length === 0 && !hasSuccessor) return NONE;
   const at = deps.clock.now();
   const successor = hasSuccessor ? successorOf(state, last, state.head + bodies.length, deps) : undefined;
@@ -53,6 +52,22 @@ export function runsAfter(
     return [turnOf(state, run, message.turnMessage, own, at)];
   });
   return [...(successor === undefined ? [] : [successor]), ...turns];
+}
+
+/** Words that came behind the cancel of a run before it was known what it has to undo: its state does not have them. */
+export async function wordsBehindCancel(
+  { identity, undo, cancel }: RunState,
+  journal: Pick<Journal, 'read'>,
+): Promise<readonly Control[]> {
+  if (undo === null || cancel === null) return [];
+  let words: Control[] = [];
+  let isOver = false;
+  for (const entry of await journal.read(identity.run)) {
+    if (entry.kind === 'reopened') [words, isOver] = [[], false];
+    else if (entry.kind === 'unwinding') isOver = true;
+    else if (entry.kind === 'control' && entry.undelivered === true && !isOver) words.push(entry.control);
+  }
+  return words;
 }
 
 /** A message of a session that came too late begins a turn with the agent, the limits and the rights of the run that ends, and as much time, from when its turn has come. */

@@ -35,7 +35,7 @@ import { toldBy } from '../tasks/ending.ts';
 import { takeUndelivered } from './controls.ts';
 import type { DriverDeps } from './driver-deps.ts';
 import { type HeldLease, momentOf } from './held-lease.ts';
-import { runsAfter } from './next-turn.ts';
+import { runsAfter, wordsBehindCancel } from './next-turn.ts';
 
 /** What an append carries beside its entries. */
 export type Changes = Pick<
@@ -155,6 +155,7 @@ export class RunWriter {
     const isUnwinding = last?.kind === 'unwinding';
     const isGoal = last?.kind === 'finished' && last.reason === 'goal';
     if (!isGoal && this.#state.tasks.length > 0) await this.#stopTasks();
+    const early = isUnwinding ? [] : await wordsBehindCancel(this.#state, this.#deps.journal);
     let late: readonly Received[] = [];
     for (;;) {
       // What is said to a run that is to unwind is taken on the way.
@@ -163,7 +164,10 @@ export class RunWriter {
       const seen = [...bodies.slice(0, -1), ...takeUndelivered(run, heard), ...bodies.slice(-1)];
       const seenSignals = this.#state.messagesTaken + late.length;
       try {
-        const starts = runsAfter(this.#state, seen, heard, this.#deps);
+        const { unwinding } = this.#state;
+        // In the order in which they came.
+        const said = isUnwinding ? [] : [...early, ...(unwinding?.late ?? []), ...heard.map(({ message }) => message)];
+        const starts = runsAfter(this.#state, seen, said, this.#deps);
         await this.#append(seen, {
           takes: heard.map(({ message }) => message.id),
           seenSignals,

@@ -129,6 +129,13 @@ describe('a SQLite journal that is opened for reading', () => {
     expect(readdirSync(dirname(path))).toEqual([]);
   });
 
+  it.each([true, false])('refuses a folder in the same words for reading and for writing: %s', (readOnly) => {
+    const path = dirname(temporaryFile());
+    expect(() => sqliteJournal({ path, readOnly })).toThrow(
+      expect.objectContaining({ code: 'invalid_config', message: expect.stringContaining('Give the path of a file.') }),
+    );
+  });
+
   it('of an older format says what to do, and does not bring it to this one', () => {
     const path = temporaryFile();
     const db = new DatabaseSync(path);

@@ -123,7 +123,9 @@ function readHeader(path: string, flags: 'a+' | 'r'): Buffer {
     file = openSync(path, flags);
     return header.subarray(0, readSync(file, header, 0, header.length, 0));
   } catch (error) {
-    throw flags === 'r' ? unreadable(error, path) : fileError(error, path);
+    // A folder is wrong for who reads as for who writes, and does not pass.
+    const isElsewhere = flags === 'r' && errorCode(error) !== 'EISDIR';
+    throw isElsewhere ? unreadable(error, path) : fileError(error, path);
   } finally {
     if (file !== undefined) closeSync(file);
   }
