@@ -17,11 +17,7 @@ const OF_CORE = ['entry', 'compaction', 'step', 'decision', 'control', 'outcome'
 
 /** Set both when a state that is folded today may differ from one that was stored before. When it cannot, set the digest alone. */
 const VERSION = 8;
-<<<<<<< HEAD
 const DIGEST = '26fb36741aa359c0';
-=======
-const DIGEST = 'bc5feb41ec4d0d0d';
->>>>>>> gaps
 
 it('the version of the fold is raised when what it depends on has changed', () => {
   const digest = digestOf(sources());
