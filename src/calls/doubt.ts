@@ -94,7 +94,7 @@ export function unsureOf(settled: Settled<unknown>, tool: ReadyTool, isStopped: 
     return { kind: 'unsure', why: message, otherwise, isAtWork: settled.isAtWork };
   }
   // What our own store could not take, in the middle of the call, does not say that nothing has happened.
-  const isStoreAway = settled.kind === 'thrown' && isTransientStoreError(settled.error.value);
+  const isStoreAway = settled.kind === 'thrown' && isTransientStoreError(settled.error);
   if (settled.kind === 'thrown' && (isStoreAway || settled.error.code === OUTCOME_UNKNOWN)) {
     const message = isStoreAway
       ? `The store failed in the middle of the call: ${settled.error.message}`

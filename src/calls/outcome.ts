@@ -74,7 +74,7 @@ export function mayRetry(settled: Settled<unknown>, askedMs: number | undefined)
   if (settled.kind === 'timeout') return true;
   if (settled.kind !== 'thrown') return false;
   const { code, retryable, status } = settled.error;
-  if (code === NOT_SENT || code === OUTCOME_UNKNOWN || isTransientStoreError(settled.error.value)) return true;
+  if (code === NOT_SENT || code === OUTCOME_UNKNOWN || isTransientStoreError(settled.error)) return true;
   return retryable ?? (askedMs !== undefined || (status !== undefined && (status >= 500 || status === 429)));
 }
 

@@ -10,6 +10,7 @@ import {
   jsonEquals,
   PilotageError,
   type Redaction,
+  Thrown,
 } from '#core';
 import type { Append, ArtifactStore, Journal } from './port.ts';
 
@@ -97,9 +98,15 @@ async function tryAgain<T>(clock: Clock, first: unknown, write: () => Promise<T>
   throw error;
 }
 
-/** The store could not do it now, and may later. */
+/** The store could not do it now, and may later. It is asked of what tools throw, too, which may be anything. */
 export function isTransientStoreError(error: unknown): boolean {
-  return PilotageError.is(error) && ERROR_CONSEQUENCES[error.code] === 'retry';
+  const { isOurs, code } = Thrown.of(error);
+  return (
+    isOurs &&
+    code !== undefined &&
+    Object.hasOwn(ERROR_CONSEQUENCES, code) &&
+    ERROR_CONSEQUENCES[code as ErrorCode] === 'retry'
+  );
 }
 
 const GONE: ReadonlySet<ErrorCode> = new Set(['journal_closed', 'journal_replaced', 'journal_unsynced']);
