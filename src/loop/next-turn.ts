@@ -3,13 +3,16 @@ import {
   type AcceptedMessage,
   type Control,
   defined,
+  type Entry,
   type EntryBody,
+  type ErrorCode,
   type Finished,
   type InputArtifact,
   isControl,
   isJsonObject,
   type Message,
   messageParts,
+  PilotageError,
   queryWords,
   type RunContext,
   type RunLimits,
@@ -19,7 +22,7 @@ import {
   withoutFireMeta,
   wordsIn,
 } from '#core';
-import type { Journal, NewRun } from '#journal';
+import type { NewRun } from '#journal';
 import { type RunState, wholeTimeMs } from '#state';
 import { limitsWithin } from '../tasks/budget-share.ts';
 import { pinOf } from '../tasks/spawn.ts';
@@ -54,15 +57,29 @@ export function runsAfter(
   return [...(successor === undefined ? [] : [successor]), ...turns];
 }
 
-/** Words that came behind the cancel of a run before it was known what it has to undo: its state does not have them. */
+/** With these an entry cannot be read, here or at all, however often it is tried. */
+const UNREADABLE: ReadonlySet<ErrorCode> = new Set(['journal_entry_unknown', 'journal_newer', 'journal_corrupt']);
+
+/**
+ * Words that came behind the cancel of a run before it was known what it has to undo: its state does not have them. Who knows the state
+ * may not be able to read all entries, as an older process: it ends the run all the same, and tells of it, as such words are answered by nobody then.
+ */
 export async function wordsBehindCancel(
   { identity, undo, cancel }: RunState,
-  journal: Pick<Journal, 'read'>,
+  { journal, onFault }: Pick<DriverDeps, 'journal' | 'onFault'>,
 ): Promise<readonly Control[]> {
   if (undo === null || cancel === null) return [];
   let words: Control[] = [];
   let isOver = false;
-  for (const entry of await journal.read(identity.run)) {
+  let entries: readonly Entry[];
+  try {
+    entries = await journal.read(identity.run);
+  } catch (error) {
+    if (!PilotageError.is(error) || !UNREADABLE.has(error.code)) throw error;
+    onFault(error);
+    return [];
+  }
+  for (const entry of entries) {
     if (entry.kind === 'reopened') [words, isOver] = [[], false];
     else if (entry.kind === 'unwinding') isOver = true;
     else if (entry.kind === 'control' && entry.undelivered === true && !isOver) words.push(entry.control);

@@ -155,7 +155,7 @@ export class RunWriter {
     const isUnwinding = last?.kind === 'unwinding';
     const isGoal = last?.kind === 'finished' && last.reason === 'goal';
     if (!isGoal && this.#state.tasks.length > 0) await this.#stopTasks();
-    const early = isUnwinding ? [] : await wordsBehindCancel(this.#state, this.#deps.journal);
+    const early = isUnwinding ? [] : await wordsBehindCancel(this.#state, this.#deps);
     let late: readonly Received[] = [];
     for (;;) {
       // What is said to a run that is to unwind is taken on the way.
