@@ -14,7 +14,7 @@ import {
   type Usage,
   usedMicroUsd,
 } from '#core';
-import { estimateTokens, inputPrice, type ReadyModel, readyModel, replyRoom } from '#model';
+import { estimateTokens, FREE, inputPrice, type ReadyModel, readyModel, replyRoom } from '#model';
 import type { RunState } from '#state';
 import type { GivenModel, Spent } from '#tools';
 import type { InFlightBudget } from './in-flight-budget.ts';
@@ -116,7 +116,7 @@ export class ToolSpending {
       return { by, ready, options, amounts, maxOutputTokens: options.maxOutputTokens };
     }
     const input = estimateTokens(options);
-    const { prices = { input: 0, output: 0 } } = ready;
+    const { prices = FREE } = ready;
     const room = replyRoom({ tokens, costMicroUsd: money }, input, prices);
     if (room.tokens < 1) return { lacks: 'tokens' };
     if (room.costMicroUsd < 1) return { lacks: 'cost' };

@@ -30,7 +30,8 @@ export interface ReplyRoom {
 /** Providers refuse to write fewer, and nothing can be said with them. */
 const LEAST_REPLY_TOKENS = 16;
 
-const FREE: Prices = { input: 0, output: 0 };
+/** For models without prices: nothing of the cost is reckoned. */
+export const FREE: Prices = { input: 0, output: 0 };
 
 /** The most that a token of a request may cost: providers may ask more for one that they write to their cache. */
 export function inputPrice({ input, cacheWriteInput = input }: Prices): number {
