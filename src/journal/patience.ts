@@ -21,20 +21,26 @@ interface Deps {
 
 /** Waits between tries: about 6 s in all, after which the run is let go of with the store's own error. */
 const RETRY_DELAYS_MS = [50, 200, 800, 2_000, 3_000];
+/** What is held longer than that is tried again so often. */
+const HELD_DELAY_MS = 3_000;
+
+/** Whether it is tried again although the store could not take it for some seconds, because of this error. */
+type Holds = (error: unknown) => boolean;
 
 /**
  * Appends again what was refused with the error `first`.
- * @throws PilotageError of the store: at once for a refusal, after some tries for what may pass.
+ * @throws PilotageError of the store: at once for a refusal, after some tries for what may pass and is not held.
  */
-export function appendAgain({ journal, clock }: Deps, request: Append, first: unknown): Promise<void> {
-  return tryAgain(clock, first, async () => {
+export function appendAgain({ journal, clock }: Deps, request: Append, first: unknown, holds?: Holds): Promise<void> {
+  const append = async (): Promise<void> => {
     try {
       await journal.append(request);
     } catch (error) {
       // The fence is ours, and the head moved: the try before had landed, if these are the entries that are there.
       if (!PilotageError.is(error, 'journal_conflict') || !(await hasLanded(journal, request))) throw error;
     }
-  });
+  };
+  return tryAgain(clock, first, append, holds);
 }
 
 async function hasLanded(journal: Journal, { run, expected, entries }: Append): Promise<boolean> {
@@ -84,10 +90,16 @@ export function patientArtifacts(store: ArtifactStore, clock: Clock): ArtifactSt
   };
 }
 
-async function tryAgain<T>(clock: Clock, first: unknown, write: () => Promise<T>): Promise<T> {
+async function tryAgain<T>(
+  clock: Clock,
+  first: unknown,
+  write: () => Promise<T>,
+  holds: Holds = () => false,
+): Promise<T> {
   let error = first;
-  for (const delayMs of RETRY_DELAYS_MS) {
-    if (!isTransientStoreError(error)) break;
+  for (let tries = 0; isTransientStoreError(error); tries += 1) {
+    if (tries >= RETRY_DELAYS_MS.length && !holds(error)) break;
+    const delayMs = RETRY_DELAYS_MS[tries] ?? HELD_DELAY_MS;
     await new Promise<void>((resolve) => clock.after(delayMs, resolve));
     try {
       return await write();

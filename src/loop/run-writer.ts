@@ -11,6 +11,7 @@
 import {
   type ApprovedOnce,
   type CallBegan,
+  type CallPlace,
   deepFreeze,
   type Entry,
   type EntryBody,
@@ -18,12 +19,14 @@ import {
   type Resumed,
   ruleWrite,
   type StoreWrite,
+  Thrown,
 } from '#core';
 import { type Append, appendAgain, isTransientStoreError, type Received, type RunStatus } from '#journal';
 import {
   applyFitting,
   drivenStatus,
   misfitAmong,
+  type OpenStep,
   type RunState,
   remembering,
   ruleSetBy,
@@ -68,15 +71,18 @@ export class RunWriter {
   readonly #state: RunState;
   readonly #lease: HeldLease;
   readonly #inbox: () => Hearing;
+  readonly #isLettingGo: () => boolean;
   #committing: Promise<void> | undefined;
   /** Why an append failed that perhaps has landed all the same. */
   #unknown: { readonly error: unknown } | undefined;
 
-  constructor(deps: DriverDeps, state: RunState, lease: HeldLease, inbox: () => Hearing) {
+  /** @param isLettingGo the run is to be given back: then nothing is held for the store for long. */
+  constructor(deps: DriverDeps, state: RunState, lease: HeldLease, inbox: () => Hearing, isLettingGo: () => boolean) {
     this.#deps = deps;
     this.#state = state;
     this.#lease = lease;
     this.#inbox = inbox;
+    this.#isLettingGo = isLettingGo;
   }
 
   /** Something is being written that the state does not know yet. */
@@ -231,13 +237,28 @@ export class RunWriter {
   /** What waited behind an append that failed is tried all the same: a result that is not written is perhaps made again. */
   async #appendAgain(request: Append, first: unknown): Promise<void> {
     try {
-      await appendAgain(this.#deps, request, first);
+      await appendAgain(this.#deps, request, first, this.#holding(request));
     } catch (error) {
       // The one before had landed, and nobody could find out: that is what is wrong.
       if (this.#unknown !== undefined && PilotageError.is(error, 'journal_conflict')) throw this.#unknown.error;
       if (!PilotageError.is(first) || isTransientStoreError(first)) this.#unknown = { error };
       throw error;
     }
+  }
+
+  /**
+   * What a call of a `once` tool has come to is known here alone, and would be doubt in any other process: it is held until the store takes
+   * it, the run is given back, or another process has it.
+   */
+  #holding({ entries }: Append): (error: unknown) => boolean {
+    const entry = entries.find((one) => isOfOnce(this.#state.open, one));
+    let isTold = false;
+    return (error) => {
+      if (entry === undefined || this.#isLettingGo()) return false;
+      if (!isTold) this.#deps.onFault(heldFor(this.#state, entry, error));
+      isTold = true;
+      return true;
+    };
   }
 
   /** What is to be appended. @throws PilotageError `entry_refused`. */
@@ -307,6 +328,21 @@ function assertFollows(state: RunState, bodies: readonly EntryBody[]): void {
     'entry_refused',
     `Nothing was appended to run ${run}: the entry ${body.kind} cannot follow entry ${state.head}, because ${why}. This is a fault of Pilotage; the run is whole, and can be resumed.`,
     { data: { run, kind: body.kind, head: state.head } },
+  );
+}
+
+/** It says what has become of a call that must not be made twice. */
+function isOfOnce(open: OpenStep | null, entry: Entry): entry is Entry & CallPlace {
+  if (!('call' in entry) || (entry.kind === 'paused' && entry.reason === 'in_doubt')) return false;
+  return open?.began.some(({ call, once }) => once && call === entry.call) === true;
+}
+
+function heldFor({ identity: { run } }: RunState, { step, call }: CallPlace, error: unknown): PilotageError {
+  const { message } = Thrown.of(error);
+  return new PilotageError(
+    PilotageError.is(error) ? error.code : 'journal_unavailable',
+    `What call ${step}.${call} of run ${run} has come to cannot be stored: ${message} The call must not be made twice, so this process holds it, and tries again until the store takes it. Do not end the process before.`,
+    { data: { run, step, call }, cause: error },
   );
 }
 

@@ -90,3 +90,54 @@ it('a process that could not renew a lease goes on with its run when it can agai
   expect(new Set(faults)).toEqual(new Set(['journal_full']));
   await runtime.close();
 });
+
+describe('what a once call has come to', () => {
+  /** Refuses to store it while `isAway` says so. */
+  function paying(isAway: (tries: number) => boolean) {
+    const clock = new ImpatientClock();
+    const stored = memoryJournal({ clock });
+    const faults: unknown[] = [];
+    let [made, tries] = [0, 0];
+    const held = Promise.withResolvers<void>();
+    const journal = changed(stored, {
+      append: (request) => {
+        if (!request.entries.some(({ kind }) => kind === 'call_ended')) return stored.append(request);
+        tries += 1;
+        return isAway(tries) ? isFull() : stored.append(request);
+      },
+    });
+    const execute = (): void => {
+      made += 1;
+    };
+    const pay = tool({ name: 'pay', description: 'Pays.', effect: 'once', inputSchema, timeoutMs, execute });
+    const onFault = (error: unknown): void => {
+      faults.push(PilotageError.is(error) ? [error.code, error.data] : error);
+      held.resolve();
+    };
+    const runtime = createRuntime({ planner: once, tools: [pay], journal, clock, onFault });
+    const counts = () => ({ made, tries });
+    return { stored, clock, runtime, pay, faults, held: held.promise, counts };
+  }
+
+  it('is held for as long as the store cannot take it, and somebody is told of it once', async () => {
+    const { runtime, faults, counts } = paying((tries) => tries <= 50);
+    const run = await runtime.start('Pay', { identity: local('ana') });
+    expect(await run.result()).toMatchObject({ status: 'finished' });
+    expect(counts()).toEqual({ made: 1, tries: 51 });
+    expect(faults).toEqual([['journal_full', { run: run.id, step: 0, call: 0 }]]);
+    await runtime.close();
+  });
+
+  it('keeps no process from closing: the next one finds the call in doubt', async () => {
+    const { runtime, stored, clock, pay, held, counts } = paying(() => true);
+    const { id } = await runtime.start('Pay', { identity: local('ana') });
+    await held;
+    await runtime.close();
+    const next = createRuntime({ planner: once, tools: [pay], journal: stored, clock });
+    await next.run(id).resume();
+    const result = await next.run(id).result();
+    expect(result.status === 'paused' ? result.pauses.map(({ reason }) => reason) : result).toEqual(['in_doubt']);
+    expect(counts().made).toBe(1);
+    await next.close();
+  });
+});
