@@ -113,7 +113,7 @@ export class RunDriver {
       isDismissed: (task) => this.#dismissed.has(task),
       isToldToUndo: (task) => this.#told.has(task),
     };
-    const isLettingGo = (): boolean => this.#isLeaving || this.#isLettingGo();
+    const isLettingGo = (): boolean => this.#isLettingGo();
     this.#writer = new RunWriter(deps, state, lease, () => this.#inbox, isLettingGo);
     const commit = (bodies: readonly EntryBody[], changes: Changes): Promise<void> | undefined =>
       this.#commit(bodies, changes);

@@ -69,7 +69,7 @@ export async function wordsBehindCancel(
   { journal, onFault }: Pick<DriverDeps, 'journal' | 'onFault'>,
 ): Promise<readonly Control[]> {
   if (undo === null || cancel === null) return [];
-  let words: Control[] = [];
+  const words: Control[] = [];
   let isOver = false;
   let entries: readonly Entry[];
   try {
@@ -80,8 +80,7 @@ export async function wordsBehindCancel(
     return [];
   }
   for (const entry of entries) {
-    if (entry.kind === 'reopened') [words, isOver] = [[], false];
-    else if (entry.kind === 'unwinding') isOver = true;
+    if (entry.kind === 'unwinding') isOver = true;
     else if (entry.kind === 'control' && entry.undelivered === true && !isOver) words.push(entry.control);
   }
   return words;

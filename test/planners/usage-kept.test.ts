@@ -111,6 +111,14 @@ describe('what was used counts', () => {
       (_, index) => (index === 0 ? steps : { error: { status: 404, message: 'No such model.' } }),
     );
     expect((await refused.run.result()).usage).toMatchObject(USED);
+    // The question that fails used something of its own.
+    const broken = await play(
+      (model) => fills(model, ['leaf', 'leaf']),
+      (_, index) => (index === 0 ? steps : bad),
+    );
+    const { inputTokens } = (await broken.run.result()).usage;
+    expect(broken.server.requests.length).toBeGreaterThan(2);
+    expect(inputTokens).toBe(1_000 * broken.server.requests.length);
   });
 });
 

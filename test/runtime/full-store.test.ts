@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { PilotageError } from '#core';
 import { type Journal, memoryJournal } from '#journal';
-import { createRuntime, local, type Planner, tool } from '#pilotage';
+import { createRuntime, local, type Planner, type ToolOptions, tool } from '#pilotage';
 import { VirtualClock } from '#testing';
 import { ImpatientClock } from '../kit/impatient-clock.ts';
 import { changed } from '../kit/journals.ts';
@@ -91,53 +91,98 @@ it('a process that could not renew a lease goes on with its run when it can agai
   await runtime.close();
 });
 
-describe('what a once call has come to', () => {
-  /** Refuses to store it while `isAway` says so. */
-  function paying(isAway: (tries: number) => boolean) {
+describe('a call whose end cannot be stored', () => {
+  const refusing = (stored: Journal, kind: string, isAway: () => boolean): Journal =>
+    changed(stored, {
+      append: (request) =>
+        request.entries.some((entry) => entry.kind === kind) && isAway() ? isFull() : stored.append(request),
+    });
+
+  /** Refuses to store it as often as that. */
+  function paying(times: number, options: Partial<ToolOptions> = {}) {
     const clock = new ImpatientClock();
     const stored = memoryJournal({ clock });
     const faults: unknown[] = [];
-    let [made, tries] = [0, 0];
     const held = Promise.withResolvers<void>();
-    const journal = changed(stored, {
-      append: (request) => {
-        if (!request.entries.some(({ kind }) => kind === 'call_ended')) return stored.append(request);
-        tries += 1;
-        return isAway(tries) ? isFull() : stored.append(request);
-      },
+    const count = { made: 0, tries: 0 };
+    const journal = refusing(stored, 'call_ended', () => {
+      count.tries += 1;
+      return count.tries <= times;
     });
     const execute = (): void => {
-      made += 1;
+      count.made += 1;
     };
-    const pay = tool({ name: 'pay', description: 'Pays.', effect: 'once', inputSchema, timeoutMs, execute });
+    const pay = tool({
+      name: 'pay',
+      description: 'Pays.',
+      effect: 'once',
+      inputSchema,
+      timeoutMs,
+      execute,
+      ...options,
+    });
     const onFault = (error: unknown): void => {
       faults.push(PilotageError.is(error) ? [error.code, error.data] : error);
       held.resolve();
     };
     const runtime = createRuntime({ planner: once, tools: [pay], journal, clock, onFault });
-    const counts = () => ({ made, tries });
-    return { stored, clock, runtime, pay, faults, held: held.promise, counts };
+    return { stored, clock, runtime, pay, faults, held: held.promise, count };
   }
 
-  it('is held for as long as the store cannot take it, and somebody is told of it once', async () => {
-    const { runtime, faults, counts } = paying((tries) => tries <= 50);
+  it('of a once tool is held for as long as the store cannot take it, and somebody is told of it once', async () => {
+    const { runtime, faults, count } = paying(50);
     const run = await runtime.start('Pay', { identity: local('ana') });
     expect(await run.result()).toMatchObject({ status: 'finished' });
-    expect(counts()).toEqual({ made: 1, tries: 51 });
+    expect(count).toEqual({ made: 1, tries: 51 });
     expect(faults).toEqual([['journal_full', { run: run.id, step: 0, call: 0 }]]);
     await runtime.close();
   });
 
-  it('keeps no process from closing: the next one finds the call in doubt', async () => {
-    const { runtime, stored, clock, pay, held, counts } = paying(() => true);
+  it('of a once tool is held while a process that closes has time for what is under way', async () => {
+    const { runtime, stored, held, count } = paying(50);
+    const { id } = await runtime.start('Pay', { identity: local('ana') });
+    await held;
+    await runtime.close({ graceMs: 600_000 });
+    expect((await stored.read(id)).map(({ kind }) => kind)).toContain('call_ended');
+    expect(count).toEqual({ made: 1, tries: 51 });
+  });
+
+  it('of a once tool keeps no process from closing: the next one finds the call in doubt, and holds nothing for it', async () => {
+    const { runtime, stored, clock, pay, held, count } = paying(Number.POSITIVE_INFINITY);
     const { id } = await runtime.start('Pay', { identity: local('ana') });
     await held;
     await runtime.close();
-    const next = createRuntime({ planner: once, tools: [pay], journal: stored, clock });
-    await next.run(id).resume();
-    const result = await next.run(id).result();
+    let isAway = true;
+    const journal = refusing(stored, 'paused', () => isAway);
+    const next = createRuntime({ planner: once, tools: [pay], journal, clock, onFault: () => {} });
+    const run = next.run(id);
+    await run.resume();
+    await expect(run.result()).rejects.toMatchObject({ code: 'journal_full' });
+    isAway = false;
+    await run.resume();
+    const result = await run.result();
     expect(result.status === 'paused' ? result.pauses.map(({ reason }) => reason) : result).toEqual(['in_doubt']);
-    expect(counts().made).toBe(1);
+    expect(count.made).toBe(1);
     await next.close();
+  });
+
+  it('of another tool is not held, also where money was set aside for it: it can be made again', async () => {
+    const { runtime, count } = paying(50, { effect: 'keyed', costUsd: 0.01 });
+    const run = await runtime.start('Pay', { identity: local('ana') });
+    await expect(run.result()).rejects.toMatchObject({ code: 'journal_full' });
+    expect(count).toEqual({ made: 1, tries: 6 });
+    await runtime.close();
+  });
+
+  it('of which a tool says the same word as our store is an error of the tool', async () => {
+    const execute = (): never => {
+      throw Object.assign(new Error('The disk of the bank is full.'), { code: 'journal_full' });
+    };
+    const { runtime, stored } = paying(0, { execute });
+    const run = await runtime.start('Pay', { identity: local('ana') });
+    expect(await run.result()).toMatchObject({ status: 'finished' });
+    const ended = (await stored.read(run.id)).find(({ kind }) => kind === 'call_ended');
+    expect(ended).toMatchObject({ outcome: { kind: 'error' } });
+    await runtime.close();
   });
 });

@@ -50,6 +50,18 @@ describe('a time in seconds', () => {
     await runtime.close();
   });
 
+  it.each([
+    [999_999_999, false],
+    [1_000_000_000, true],
+    [9_999_999_999, true],
+    [10_000_000_000, false],
+  ])('may be %d: %s', async (at, isOne) => {
+    const runtime = open(new VirtualClock());
+    const started = runtime.start('x', { identity, at });
+    await (isOne ? expect(started).rejects.toMatchObject({ code: 'invalid_config' }) : started);
+    await runtime.close();
+  });
+
   it('is what it says for a clock that begins at 0', async () => {
     const runtime = open(new VirtualClock(0));
     const run = await runtime.start('x', { identity, limits });

@@ -19,6 +19,8 @@ const planner: Planner = {
 function world(journal: Journal) {
   const undone: string[] = [];
   const faults: unknown[] = [];
+  /** Releasing waits for it. */
+  const gate: { open: Promise<void>; isAsked: boolean } = { open: Promise.resolve(), isAsked: false };
   const book = tool({
     ...{ name: 'book', description: 'Books.', effect: 'keyed', inputSchema },
     execute: () => ({ booked: true }),
@@ -26,7 +28,11 @@ function world(journal: Journal) {
   });
   const release = tool({
     ...{ name: 'release', description: 'Releases.', effect: 'keyed', inputSchema },
-    execute: () => void undone.push('book'),
+    execute: async () => {
+      gate.isAsked = true;
+      await gate.open;
+      undone.push('book');
+    },
   });
   const pay = tool({
     ...{ name: 'pay', description: 'Pays.', effect: 'once', inputSchema },
@@ -36,7 +42,7 @@ function world(journal: Journal) {
   });
   const onFault = (error: unknown): void => void faults.push(PilotageError.is(error) ? error.code : error);
   const tools = [book, release, pay];
-  return { undone, faults, open: () => createRuntime({ planner, tools, journal, onFail: 'undo', onFault }) };
+  return { undone, faults, gate, open: () => createRuntime({ planner, tools, journal, onFail: 'undo', onFault }) };
 }
 
 /** A turn that is cancelled, has its words behind the cancel, and waits to know whether the payment happened. */
@@ -70,6 +76,24 @@ it.each(['settled', 'cancelled again', 'settled, in another process'])('begin a 
   const turns = await runtime.session('talk').turns();
   const said = await Promise.all(turns.slice(1).map(async (later) => runtime.run(later.turn).payload()));
   expect(said).toEqual(['About: Is it paid?', 'About: Tell me.']);
+  await runtime.close();
+});
+
+it('begin their turns once, before those of what is told while it undoes', async () => {
+  const journal = memoryJournal();
+  const { gate, open } = world(journal);
+  const runtime = open();
+  const { turn, token } = await cancelledInDoubt(runtime, journal);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  gate.open = promise;
+  await runtime.run(turn).settle(token, { happened: false });
+  await until(() => gate.isAsked);
+  await runtime.session('talk').send('Hello?', { busy: 'steer' });
+  resolve();
+  await until(async () => (await runtime.run(turn).result()).status === 'finished');
+  const turns = await runtime.session('talk').turns();
+  const said = await Promise.all(turns.slice(1).map(async (later) => runtime.run(later.turn).payload()));
+  expect(said).toEqual(['About: Is it paid?', 'About: Tell me.', 'About: Hello?']);
   await runtime.close();
 });
 
