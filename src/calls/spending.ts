@@ -14,7 +14,7 @@ import {
   type Usage,
   usedMicroUsd,
 } from '#core';
-import { estimateTokens, FREE, inputPrice, type ReadyModel, readyModel, replyRoom } from '#model';
+import { estimateTokens, fitted, type ReadyModel, readyModel } from '#model';
 import type { RunState } from '#state';
 import type { GivenModel, Spent } from '#tools';
 import type { InFlightBudget } from './in-flight-budget.ts';
@@ -115,20 +115,11 @@ export class ToolSpending {
       const amounts = { tokens: 0, costMicroUsd: 0 };
       return { by, ready, options, amounts, maxOutputTokens: options.maxOutputTokens };
     }
-    const input = estimateTokens(options);
-    const { prices = FREE } = ready;
-    const room = replyRoom({ tokens, costMicroUsd: money }, input, prices);
-    if (room.tokens < 1) return { lacks: 'tokens' };
-    if (room.costMicroUsd < 1) return { lacks: 'cost' };
-    const output = Math.min(room.tokens, room.costMicroUsd, options.maxOutputTokens ?? Number.POSITIVE_INFINITY);
-    const most = Number.isFinite(output) ? output : 0;
-    return {
-      by,
-      ready,
-      options,
-      amounts: { tokens: input + most, costMicroUsd: Math.ceil(input * inputPrice(prices) + most * prices.output) },
-      maxOutputTokens: Number.isFinite(output) ? output : undefined,
-    };
+    const sized = { request: options, tokens: estimateTokens(options), model: ready };
+    const found = fitted({ tokens, costMicroUsd: money }, sized);
+    if ('lacks' in found) return found;
+    const { maxOutputTokens, most: amounts } = found;
+    return { by, ready, options, amounts, maxOutputTokens };
   }
 
   /** The attempt has ended: what it left open is counted and closed. */

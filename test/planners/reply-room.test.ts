@@ -141,7 +141,7 @@ describe('a request without room', () => {
   });
 
   it('takes the reserve of the last move', async () => {
-    const model = scriptedModel([{ ...first, usage: { inputTokens: 2_900, outputTokens: 50 } }, last]);
+    const model = scriptedModel([{ ...first, usage: { inputTokens: 2_000, outputTokens: 50 } }, last]);
     const result = await (await play(model, { tokens: LIMIT, onCeiling: 'answer' })).result();
     expect(result).toMatchObject({ reason: 'max_tokens', payload: 'Here it is.' });
     expect(model.calls).toHaveLength(2);
@@ -168,7 +168,7 @@ describe('a request without room', () => {
       limits: { tokens: 600 },
     };
     const model = scriptedModel([
-      { calls: [{ tool: 'help', args: {} }], usage: { inputTokens: 4_750, outputTokens: 50 } },
+      { calls: [{ tool: 'help', args: {} }], usage: { inputTokens: 750, outputTokens: 50 } },
       last,
       last,
     ]);
@@ -184,7 +184,7 @@ describe('a request without room', () => {
     const reacts = react({ model, systemPrompt });
     const next = watched((run, signal) => reacts.next(run, signal));
     const made = world({ planner: { ...reacts, next }, tools: [help] });
-    const run = await start(made, { limits: { tokens: LIMIT } });
+    const run = await start(made, { limits: { tokens: 2_000 } });
     await until(async () => (await made.journal.get(run.id))?.status === 'waiting');
     await quiet();
     // Nobody is asked meanwhile.

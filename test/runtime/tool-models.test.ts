@@ -99,6 +99,46 @@ describe('a model that a tool asks', () => {
     expect(result).toMatchObject({ usage: { inputTokens: 10, outputTokens: 85 } });
   });
 
+  it('is not asked where the reply could have a few tokens alone, unless it is asked for no more', async () => {
+    const { server, model } = await served({ text: 'x', usage: { inputTokens: 10, outputTokens: 70 } });
+    const { outcome } = await play(
+      async (_, context) => {
+        const asked = context.model(model);
+        await generateText({ model: asked, prompt: 'Where?' });
+        await generateText({ model: asked, prompt: 'Where?', maxOutputTokens: 3 });
+      },
+      { tokens: 100 },
+    );
+    expect(outcome).toMatchObject({ outcome: { kind: 'value' } });
+    expect(server.requests.map(({ body }) => body['max_tokens'])).toEqual([expect.any(Number), 3]);
+    const refused = await play(
+      async (_, context) => {
+        const asked = context.model(model);
+        await generateText({ model: asked, prompt: 'Where?' });
+        await generateText({ model: asked, prompt: 'Where?' });
+      },
+      { tokens: 100 },
+    );
+    expect(refused.outcome).toMatchObject({ outcome: { error: { code: 'budget_exceeded' } } });
+    expect(server.requests).toHaveLength(3);
+  });
+
+  it('is counted with the arguments of a call that it was in the middle of', async () => {
+    const args = { text: 'word '.repeat(400) };
+    const model = scriptedModel([{ calls: [{ tool: 'write', args }], stall: true }]);
+    const { result } = await play(async (_, context) => {
+      const { stream } = await context.model(model).doStream({
+        prompt: [{ role: 'user', content: [{ type: 'text', text: 'Write.' }] }],
+      });
+      let said = '';
+      for await (const part of stream) {
+        if (part.type === 'tool-input-delta') said += part.delta;
+        if (said.length > 1_500) break;
+      }
+    });
+    expect(result.usage.outputTokens).toBeGreaterThan(300);
+  });
+
   it('is not asked in vain: a refusal by the budget ends the call with its own code, also after other attempts', async () => {
     const { server, model } = await served({ text: 'x', usage: { inputTokens: 70, outputTokens: 30 } });
     let attempts = 0;
