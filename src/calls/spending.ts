@@ -82,21 +82,34 @@ export class ToolSpending {
     );
   }
 
-  /** Sets aside what the request and its reply may use. While others are under way, it waits for what they leave. */
+  /** The plan of the open step is whole, and what it has used is counted. */
+  planIsWhole(): void {
+    this.#change?.resolve();
+    this.#change = undefined;
+  }
+
+  /** A planner that is in the middle of a plan was given all that is left for its reply. */
+  get #isPlanning(): boolean {
+    const { limits, open } = this.#ports.state;
+    return open?.move.growing === true && (limits.tokens !== undefined || limits.costMicroUsd !== undefined);
+  }
+
+  /** Sets aside what the request and its reply may use. While others are under way, the planner's too, it waits for what they leave. */
   async #take(spender: Spender, ready: ReadyModel, options: LanguageModelV4CallOptions): Promise<ToolModelRequest> {
     if (this.#ports.state.limits.costMicroUsd !== undefined && ready.prices === undefined)
       throw priceMissing(ready, spender);
     for (;;) {
       spender.signal.throwIfAborted();
       if (spender.isOver) throw callIsOver(spender.tool, 'and asks no model');
+      const isPlanning = this.#isPlanning;
       const found = this.#roomFor(spender, ready, options);
-      if ('amounts' in found) {
+      if ('amounts' in found && !isPlanning) {
         const request = new ToolModelRequest(found, (ended, usage) => this.#settle(ended, usage));
         this.#taken.add(request);
         this.#ports.budget.take(found.amounts);
         return request;
       }
-      if (this.#taken.size === 0) throw noRoomFor(ready, spender, found.lacks);
+      if ('lacks' in found && this.#taken.size === 0 && !isPlanning) throw noRoomFor(ready, spender, found.lacks);
       // A stream that nobody reads to its end would be waited for in vain.
       for (const request of this.#taken) request.readAhead();
       this.#change ??= Promise.withResolvers();

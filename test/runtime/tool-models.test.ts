@@ -2,7 +2,7 @@
 import { generateText, streamText } from 'ai';
 import { afterEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import type { Limits } from '#core';
+import type { Limits, PlannerFunction } from '#core';
 import { local } from '#core';
 import { edge, flow, node } from '#flow';
 import { memoryJournal } from '#journal';
@@ -17,7 +17,7 @@ import { placed } from '../kit/flows.ts';
 import { changed } from '../kit/journals.ts';
 import { entriesOf } from '../kit/run-record.ts';
 import { ANY, make, type Runs } from '../kit/tools.ts';
-import { advanceUntil, gate, until } from '../kit/waiting.ts';
+import { advanceUntil, gate, quiet, until } from '../kit/waiting.ts';
 import { start, world } from '../kit/world.ts';
 
 const servers: OpenAIServer[] = [];
@@ -121,6 +121,38 @@ describe('a model that a tool asks', () => {
     );
     expect(refused.outcome).toMatchObject({ outcome: { error: { code: 'budget_exceeded' } } });
     expect(server.requests).toHaveLength(3);
+  });
+
+  it('waits for a planner that is still writing its plan: both may not use all that is left', async () => {
+    const small = scriptedModel(({ maxOutputTokens = 0 }) => ({
+      text: 'x',
+      usage: { inputTokens: 10, outputTokens: maxOutputTokens },
+    }));
+    const asked = gate();
+    const ask = make(
+      'ask',
+      (_, context) => {
+        asked.open();
+        return generateText({ model: context.model(small), prompt: 'Where?' }).then(({ text }) => text);
+      },
+      { effect: 'read' },
+    );
+    const branches = [{ id: 'a', tool: 'ask', args: {} }];
+    const planner: PlannerFunction = async function* ({ trajectory: { count } }) {
+      if (count > 0) return finish('done');
+      yield { type: 'branches', plan: 'p', branches };
+      await asked.opened;
+      await quiet();
+      expect(small.calls).toHaveLength(0);
+      const decision = { kind: 'call_parallel', plan: 'p', branches, onInvalid: 'per_branch' } as const;
+      return { decision, usage: { inputTokens: 500, outputTokens: 300 } };
+    };
+    const run = await start(world({ planner, tools: [ask], limits: { tokens: 1_000 } }));
+    expect(await run.result()).toMatchObject({
+      reason: 'max_tokens',
+      usage: { inputTokens: 510, outputTokens: expect.any(Number) },
+    });
+    expect(small.calls[0]?.maxOutputTokens).toBeLessThan(200);
   });
 
   it('is counted with the arguments of a call that it was in the middle of', async () => {
