@@ -136,6 +136,20 @@ describe('what was used counts', () => {
     expect(usage.costMicroUsd).toBe(usage.inputTokens + 3 * usage.outputTokens);
   });
 
+  it('by an estimate, of the try before such a reply, which broke off without a step', async () => {
+    const line = (id: number) => JSON.stringify({ id: `s${id}`, type: 'tool', toolId: 'echo', input: {} });
+    const long = { text: Array.from({ length: 50 }, (_, id) => `${line(id)}\n`).join(''), usage: USED };
+    const usageOf = async (replies: ServerHandler) => {
+      const { run } = await play(plans({ stream: true, maxSteps: 2, replans: 0 }), replies);
+      return (await run.result()).usage;
+    };
+    const once = await usageOf(() => long);
+    const words = { text: 'Let me think about the plan first. '.repeat(20), breakAfterEvents: 10 };
+    const twice = await usageOf((_, index) => (index === 0 ? words : long));
+    expect(twice.inputTokens).toBe(2 * once.inputTokens);
+    expect(twice.costMicroUsd).toBeGreaterThan(once.costMicroUsd + once.inputTokens);
+  });
+
   it('when no answer to a question of htn is any good, or the next question fails', async () => {
     const none = { text: JSON.stringify({ steps: [{ type: 'tool', toolId: 'nothing', input: {} }] }), usage: USED };
     const { run, server } = await play(fills, () => none);

@@ -167,6 +167,15 @@ describe('a run at its limit', () => {
     expect(booked).toEqual([]);
   });
 
+  it('may be forked with limits that leave a last move', async () => {
+    const made = world({ planner: searcher, tools: [echo] });
+    const run = await start(made, { limits: { steps: 5, stepsPer: 'run', ...ANSWER } });
+    await run.result();
+    const fork = await run.fork({ step: 2, limits: { steps: 3 } });
+    expect(await fork.result()).toMatchObject({ reason: 'max_steps', answer: 'found 2' });
+    await expect(run.fork({ step: 2, limits: { steps: 2 } })).rejects.toMatchObject({ code: 'invalid_config' });
+  });
+
   it('tells of it in an event', async () => {
     const run = await start(world({ planner: searcher, tools: [echo] }), { limits: { steps: 2, ...ANSWER } });
     expect(await collect(run)).toContainEqual(
