@@ -11,7 +11,7 @@ import { collect } from '../kit/events.ts';
 import { echo, make } from '../kit/tools.ts';
 import { until } from '../kit/waiting.ts';
 import { start, world } from '../kit/world.ts';
-import { answerOf, jsonAnswer, whole, wire } from '../wire/pieces.ts';
+import { type WireAnswer, wireServer } from '../wire/kit.ts';
 import { anthropic } from '../wire/replies/anthropic.ts';
 
 const PRICES = { input: 1, output: 3 };
@@ -63,12 +63,17 @@ function user(text: string) {
 }
 
 describe('a provider that adds the budget of thoughts to the longest reply', () => {
-  const END = { said: [{ text: 'Done.' }], stop: 'end' } as const;
+  const DONE = { json: anthropic.whole({ said: [{ text: 'Done.' }], stop: 'end' }) };
   const thinking = (budgetTokens: number) => ({ anthropic: { thinking: { type: 'enabled', budgetTokens } } });
-  const sonnet = (fetch: typeof globalThis.fetch) =>
-    createAnthropic({ apiKey: 'k', baseURL: 'http://provider.test', fetch })('claude-sonnet-4-5');
-  const bedrock = (fetch: typeof globalThis.fetch) =>
-    createAmazonBedrock({ apiKey: 'k', region: 'eu-west-1', fetch })('anthropic.claude-sonnet-4-5-20250929-v1:0');
+  const sonnet = (baseURL: string) => createAnthropic({ apiKey: 'k', baseURL })('claude-sonnet-4-5');
+  const bedrock = (baseURL: string) =>
+    createAmazonBedrock({ apiKey: 'k', baseURL })('anthropic.claude-sonnet-4-5-20250929-v1:0');
+
+  async function serving(answer: WireAnswer = DONE) {
+    const server = await wireServer([answer]);
+    onTestFinished(() => server.close());
+    return server;
+  }
 
   async function asked(model: ReactOptions['model'], providerOptions: ReactOptions['providerOptions'], limits: object) {
     const made = world({ planner: react({ model, prices: PRICES, ...(providerOptions && { providerOptions }) }) });
@@ -76,10 +81,10 @@ describe('a provider that adds the budget of thoughts to the longest reply', () 
   }
 
   it('is asked for so much less', async () => {
-    const { fetch, requests } = wire([answerOf(anthropic, END, false)], whole);
-    await asked(sonnet(fetch), thinking(2_000), { tokens: 6_000 });
-    await asked(sonnet(fetch), { anthropic: { thinking: { type: 'enabled' } } }, { costUsd: 0.006 });
-    await asked(sonnet(fetch), undefined, { tokens: 6_000 });
+    const { url, requests } = await serving();
+    await asked(sonnet(url), thinking(2_000), { tokens: 6_000 });
+    await asked(sonnet(url), { anthropic: { thinking: { type: 'enabled' } } }, { costUsd: 0.006 });
+    await asked(sonnet(url), undefined, { tokens: 6_000 });
     const [most, byDefault, without] = requests.map(({ body }) => Number(body['max_tokens']));
     expect(requests[0]?.body['thinking']).toMatchObject({ budget_tokens: 2_000 });
     expect(most).toBe(without);
@@ -88,22 +93,22 @@ describe('a provider that adds the budget of thoughts to the longest reply', () 
   });
 
   it('behind Bedrock too', async () => {
-    const { fetch, requests } = wire([jsonAnswer({ message: 'no' }, 400)], whole);
+    const { url, requests } = await serving({ status: 400, json: { message: 'no' } });
     const providerOptions = { bedrock: { reasoningConfig: { type: 'enabled', budgetTokens: 2_000 } } };
-    await asked(bedrock(fetch), providerOptions, { tokens: 6_000 });
+    await asked(bedrock(url), providerOptions, { tokens: 6_000 });
     const { inferenceConfig } = requests[0]?.body as { inferenceConfig: { maxTokens: number } };
     expect(inferenceConfig.maxTokens).toBeGreaterThan(4_000);
     expect(inferenceConfig.maxTokens).toBeLessThan(6_000);
   });
 
   it('is not asked without room for its thoughts', async () => {
-    const { fetch, requests } = wire([answerOf(anthropic, END, false)], whole);
-    const result = await asked(sonnet(fetch), thinking(8_000), { tokens: 6_000 });
+    const { url, requests } = await serving();
+    const result = await asked(sonnet(url), thinking(8_000), { tokens: 6_000 });
     expect(result).toMatchObject({ reason: 'max_tokens', metadata: { budget: 'tokens', needs: expect.any(Number) } });
     expect(requests).toHaveLength(0);
     const needs = result.status === 'finished' ? Number(result.metadata?.['needs']) : 0;
     expect(needs).toBeGreaterThan(8_016);
-    expect(await asked(sonnet(fetch), thinking(8_000), { tokens: needs })).toMatchObject({ reason: 'goal' });
+    expect(await asked(sonnet(url), thinking(8_000), { tokens: needs })).toMatchObject({ reason: 'goal' });
     expect(requests[0]?.body['max_tokens']).toBe(8_016);
   });
 });
