@@ -162,7 +162,7 @@ export class ToolModelRequest {
 
   async #hear(part: LanguageModelV4StreamPart): Promise<void> {
     if (part.type === 'finish') return this.#count(usageOf(part.usage).usage);
-    if (part.type !== 'text-delta' && part.type !== 'reasoning-delta') return;
+    if (part.type !== 'text-delta' && part.type !== 'reasoning-delta' && part.type !== 'tool-input-delta') return;
     this.#text += part.delta;
     const { by, ready } = this.asked;
     if (part.type === 'text-delta') by.emit({ model: ready.name, text: part.delta });

@@ -14,7 +14,7 @@ import {
   type Usage,
   usedMicroUsd,
 } from '#core';
-import { estimateTokens, FREE, inputPrice, type ReadyModel, readyModel, replyRoom } from '#model';
+import { estimateTokens, fitted, type ReadyModel, readyModel } from '#model';
 import type { RunState } from '#state';
 import type { GivenModel, Spent } from '#tools';
 import type { InFlightBudget } from './in-flight-budget.ts';
@@ -82,21 +82,34 @@ export class ToolSpending {
     );
   }
 
-  /** Sets aside what the request and its reply may use. While others are under way, it waits for what they leave. */
+  /** The plan of the open step is whole, and what it has used is counted. */
+  planIsWhole(): void {
+    this.#change?.resolve();
+    this.#change = undefined;
+  }
+
+  /** A planner that is in the middle of a plan was given all that is left for its reply. */
+  get #isPlanning(): boolean {
+    const { limits, open } = this.#ports.state;
+    return open?.move.growing === true && (limits.tokens !== undefined || limits.costMicroUsd !== undefined);
+  }
+
+  /** Sets aside what the request and its reply may use. While others are under way, the planner's too, it waits for what they leave. */
   async #take(spender: Spender, ready: ReadyModel, options: LanguageModelV4CallOptions): Promise<ToolModelRequest> {
     if (this.#ports.state.limits.costMicroUsd !== undefined && ready.prices === undefined)
       throw priceMissing(ready, spender);
     for (;;) {
       spender.signal.throwIfAborted();
       if (spender.isOver) throw callIsOver(spender.tool, 'and asks no model');
+      const isPlanning = this.#isPlanning;
       const found = this.#roomFor(spender, ready, options);
-      if ('amounts' in found) {
+      if ('amounts' in found && !isPlanning) {
         const request = new ToolModelRequest(found, (ended, usage) => this.#settle(ended, usage));
         this.#taken.add(request);
         this.#ports.budget.take(found.amounts);
         return request;
       }
-      if (this.#taken.size === 0) throw noRoomFor(ready, spender, found.lacks);
+      if ('lacks' in found && this.#taken.size === 0 && !isPlanning) throw noRoomFor(ready, spender, found.lacks);
       // A stream that nobody reads to its end would be waited for in vain.
       for (const request of this.#taken) request.readAhead();
       this.#change ??= Promise.withResolvers();
@@ -115,20 +128,11 @@ export class ToolSpending {
       const amounts = { tokens: 0, costMicroUsd: 0 };
       return { by, ready, options, amounts, maxOutputTokens: options.maxOutputTokens };
     }
-    const input = estimateTokens(options);
-    const { prices = FREE } = ready;
-    const room = replyRoom({ tokens, costMicroUsd: money }, input, prices);
-    if (room.tokens < 1) return { lacks: 'tokens' };
-    if (room.costMicroUsd < 1) return { lacks: 'cost' };
-    const output = Math.min(room.tokens, room.costMicroUsd, options.maxOutputTokens ?? Number.POSITIVE_INFINITY);
-    const most = Number.isFinite(output) ? output : 0;
-    return {
-      by,
-      ready,
-      options,
-      amounts: { tokens: input + most, costMicroUsd: Math.ceil(input * inputPrice(prices) + most * prices.output) },
-      maxOutputTokens: Number.isFinite(output) ? output : undefined,
-    };
+    const sized = { request: options, tokens: estimateTokens(options), model: ready };
+    const found = fitted({ tokens, costMicroUsd: money }, sized);
+    if ('lacks' in found) return found;
+    const { maxOutputTokens, most: amounts } = found;
+    return { by, ready, options, amounts, maxOutputTokens };
   }
 
   /** The attempt has ended: what it left open is counted and closed. */

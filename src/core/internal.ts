@@ -215,6 +215,7 @@ export {
 export {
   addUsage,
   amountOf,
+  assertLimits,
   assertRunLimits,
   type BudgetAxis,
   CEILING_REASONS,

@@ -43,6 +43,7 @@ import { errorData } from '../calls/outcome.ts';
 import {
   type Ask,
   atOnceFor,
+  lastWords,
   type MoveNeeds,
   type Mutable,
   offeredIn,
@@ -51,6 +52,7 @@ import {
   type StreamedText,
   say,
   takeNotes,
+  usedBy,
   wrongUsage,
 } from './ask.ts';
 import { Growing, Growth } from './growth.ts';
@@ -89,6 +91,8 @@ export function askPlanner(ask: Ask): Made | Promise<Made> {
 
 type Made = readonly EntryBody[] | undefined;
 
+const NOTHING_SAID: StreamedText = { text: '', reasoning: '' };
+
 function askForMove(ask: Ask, view: RunView, startedAt: number): Made | Promise<Made> {
   const { deps, attempt, signal } = ask;
   const step = nextStep(ask.state);
@@ -96,14 +100,16 @@ function askForMove(ask: Ask, view: RunView, startedAt: number): Made | Promise<
   return attempt.run(
     () => moveOf(deps.planner.next(view, signal.signal), ask, said),
     (settled) => {
-      if (ask.attempt.aborted) {
-        const told = ask.isEnding() ? brokenOff(said, step, startedAt, STOPPED, usedBy(settled)) : [];
-        return told.length === 0 ? undefined : told;
-      }
+      if (ask.attempt.aborted) return stopped(said, step, startedAt, settled, ask);
       return answerOf(settled, step, startedAt, ask, said);
     },
     { signal },
   );
+}
+
+function stopped(said: StreamedText, step: number, startedAt: number, settled: Settled<unknown>, ask: Ask): Made {
+  const told = ask.isEnding() ? brokenOff(said, step, startedAt, STOPPED, usedBy(settled)) : [];
+  return told.length === 0 ? undefined : told;
 }
 
 /** The history is shortened by an entry of its own; the driver then asks again, with the shorter one. */
@@ -113,7 +119,8 @@ function compactFirst(ask: Ask, view: RunView, startedAt: number): Made | Promis
   return attempt.run(
     () => deps.planner.compact?.(view, signal.signal),
     (settled): Made | Promise<Made> => {
-      if (attempt.aborted || settled.kind === 'abandoned' || settled.kind === 'timeout') return undefined;
+      if (attempt.aborted) return stopped(NOTHING_SAID, step, startedAt, settled, ask);
+      if (settled.kind === 'abandoned' || settled.kind === 'timeout') return undefined;
       if (settled.kind === 'thrown') return failedBy(settled.error, step, ask);
       return settled.value === undefined ? askForMove(ask, view, startedAt) : shorter(settled.value, step, ask);
     },
@@ -247,15 +254,6 @@ async function drain(
   }
 }
 
-/** Pieces that a planner may give after it was stopped, before it is asked no more. */
-const MOST_LATE = 3;
-
-/** It is told by its signal that it was stopped. What it throws then may say what it has used. */
-async function lastWords(source: AsyncGenerator<Delta, Decision | Move>): Promise<void> {
-  for (let late = 0; late < MOST_LATE; late += 1) if ((await source.next()).done === true) return;
-  await source.return(undefined as never);
-}
-
 const STOPPED = {
   decision: { kind: 'finish', reason: 'cancelled' },
   fault: { code: 'cancelled', message: 'The run was stopped while the planner was speaking.' },
@@ -277,11 +275,6 @@ function brokenOff(
   const moved: Mutable<Moved> = { kind: 'moved', step, startedAt, ...how };
   takeNotes(moved, { decision: moved.decision, text, reasoning, ...defined({ usage }) });
   return [moved];
-}
-
-/** What a planner that was stopped says it has used. */
-function usedBy(settled: Settled<unknown>): Usage | undefined {
-  return settled.kind === 'thrown' ? usageIn(Thrown.of(settled.error).data).usage : undefined;
 }
 
 function entriesOf(

@@ -6,6 +6,7 @@ import {
   capture,
   captureObject,
   type Decision,
+  type Delta,
   describeThrown,
   type EntryBody,
   isMove,
@@ -25,11 +26,14 @@ import {
   readUsage,
   remarkName,
   type SpokenDelta,
+  Thrown,
+  type Usage,
+  usageIn,
   whyNoRemark,
 } from '#core';
 import type { RunState } from '#state';
 import type { AuthorisedTools } from '#tools';
-import type { Attempt } from '../calls/attempt.ts';
+import type { Attempt, Settled } from '../calls/attempt.ts';
 import type { CallLimit, DriverDeps } from './driver-deps.ts';
 import type { Before } from './earlier-turns.ts';
 
@@ -232,4 +236,18 @@ function fewOf(
     const most = tools.ready(tool)?.concurrency ?? Number.POSITIVE_INFINITY;
     return most < count ? [[tool, most]] : [];
   });
+}
+
+/** Pieces that a planner may give after it was stopped, before it is asked no more. */
+const MOST_LATE = 3;
+
+/** It is told by its signal that it was stopped. What it throws then may say what it has used. */
+export async function lastWords(source: AsyncGenerator<Delta, Decision | Move>): Promise<void> {
+  for (let late = 0; late < MOST_LATE; late += 1) if ((await source.next()).done === true) return;
+  await source.return(undefined as never);
+}
+
+/** What a planner that was stopped says it has used. */
+export function usedBy(settled: Settled<unknown>): Usage | undefined {
+  return settled.kind === 'thrown' ? usageIn(Thrown.of(settled.error).data).usage : undefined;
 }

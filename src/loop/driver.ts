@@ -349,7 +349,9 @@ export class RunDriver {
       this.#halt('ending');
       await this.#settle();
     }
-    const landed = this.#kept(this.#calls.takeEnded());
+    const { open } = this.state;
+    const grown = open !== null && this.#moves.isGrowing ? this.#moves.takeGrowth(open) : [];
+    const landed = [...grown, ...this.#kept(this.#calls.takeEnded())];
     await this.#commit(landed.length > 0 ? landed : entries);
   }
 

@@ -24,12 +24,23 @@ import {
   type Moved,
   PilotageError,
   type PlanGrown,
+  type Usage,
   usageIn,
   validateDecision,
 } from '#core';
 import type { Settled } from '../calls/attempt.ts';
 import { errorData } from '../calls/outcome.ts';
-import { type Ask, atOnceFor, type PlanGrowth, readMove, type StreamedText, say, takeNotes } from './ask.ts';
+import {
+  type Ask,
+  atOnceFor,
+  lastWords,
+  type PlanGrowth,
+  readMove,
+  type StreamedText,
+  say,
+  takeNotes,
+  usedBy,
+} from './ask.ts';
 import { uncounted } from './prices.ts';
 
 export type BranchesDelta = Extract<Delta, { type: 'branches' }>;
@@ -103,7 +114,7 @@ export class Growth implements PlanGrowth {
       const { value, done } = await source.next();
       if (done === true) return value;
       if (this.#ask.attempt.aborted) {
-        await source.return(undefined as never);
+        await lastWords(source);
         throw this.#ask.signal.signal.reason;
       }
       if (value.type === 'branches') this.#tell({ branches: this.#added(value) });
@@ -113,11 +124,16 @@ export class Growth implements PlanGrowth {
 
   #end(settled: Settled<Decision | Move>): void {
     this.#isEnded = true;
-    // Why is in the inbox, or somebody else has the run: the plan is closed by whoever goes on with it.
-    if (this.#ask.attempt.aborted) this.onMore();
+    if (this.#ask.attempt.aborted) this.#stopped(usedBy(settled));
     else if (settled.kind === 'value') this.#close(settled.value);
     else if (settled.kind === 'thrown') this.#fail(errorData(settled.error));
     else this.#tell({ branches: [], done: true, fault: CUT_OFF });
+  }
+
+  /** Why is in the inbox, or somebody else has the run: the plan is closed by whoever goes on with it. What was used counts where the run ends. */
+  #stopped(usage: Usage | undefined): void {
+    if (usage === undefined || !this.#ask.isEnding()) this.onMore();
+    else this.#tell({ branches: [], done: true, fault: CUT_OFF, usage });
   }
 
   #close(made: Decision | Move): void {

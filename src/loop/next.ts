@@ -43,6 +43,7 @@ import {
   parkedStatus,
   type RunState,
   reachedLimit,
+  setAsideFor,
   stepsCounted,
   tasksOfAgentCalls,
   taskToUndo,
@@ -225,7 +226,11 @@ function beforeMove(state: RunState, overdue: boolean, deps: NextDeps): Next {
   const needs = deps.moveNeeds();
   const reached = state.answering === null ? reachedLimit(state, deps.costless, needs && amountsOf(needs)) : undefined;
   const lacking = lackingFor(needs, state);
-  if (state.answering !== null && lacking !== undefined) return record([ceiling(state, state.answering.axis, lacking)]);
+  if (state.answering !== null && lacking !== undefined) {
+    return mayGetBack(lacking, state) && !overdue
+      ? park(state)
+      : record([ceiling(state, state.answering.axis, lacking)]);
+  }
   if (reached?.lent === true && !overdue) return park(state);
   if (reached?.reserve === true && !overdue && state.limits.onCeiling === 'answer') {
     return record([{ kind: 'answering', step: nextStep(state), budget: reached.axis }]);
@@ -266,6 +271,12 @@ function lackingFor(needs: MoveNeeds | undefined, state: RunState): Lacking | un
   const { axis, amount } = needs;
   const left = leftOn(state, axis === 'tokens' ? 'tokens' : 'costMicroUsd') ?? amount;
   return left < amount ? { axis, needs: amount, left } : undefined;
+}
+
+/** Whether there is room for it when the tasks under way have ended. */
+function mayGetBack({ axis, needs, left }: Lacking, state: RunState): boolean {
+  const lent = setAsideFor(state, axis === 'tokens' ? 'tokens' : 'costMicroUsd');
+  return lent > 0 && left + lent >= needs;
 }
 
 /** Whether a wait is over. The clock is read only for a wait with a time limit. */

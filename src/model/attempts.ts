@@ -15,6 +15,7 @@ import {
   type SpokenDelta,
   steadyMs,
   type Usage,
+  withUsage,
 } from '#core';
 import type { ReadyModel } from './entry.ts';
 import {
@@ -30,7 +31,7 @@ import { overflowError, overflowOf } from './overflow.ts';
 import { refusalError, refusalOf } from './refusal.ts';
 import { generatedReply, type Reply, StreamedContent, streamedReply, streamReply } from './reply.ts';
 import { type BudgetLeft, withinBudget } from './reply-room.ts';
-import { estimated, priced } from './usage.ts';
+import { estimated, estimateTokens, priced } from './usage.ts';
 import { paceOf, Watch } from './watch.ts';
 
 const DEFAULT_RETRIES = 2;
@@ -61,6 +62,8 @@ export interface AskOptions {
   readonly stallMs?: number;
   /** What the run has left for the request and its reply, which is asked to be no longer. Absent: nothing limits them. */
   readonly left?: BudgetLeft | undefined;
+  /** About how many tokens a request has, for whoever knows more of it than its texts. Asked where something is `left`. Default: an estimate. */
+  readonly tokensOf?: (request: LanguageModelV4CallOptions, model: ReadyModel) => number;
 }
 
 export interface ModelAnswer {
@@ -77,11 +80,12 @@ export interface ModelAnswer {
 
 /**
  * @throws the reason of the signal, or PilotageError `cancelled` with it as its cause and the usage of what was begun as `data.usage`; PilotageError `budget_exceeded` for a request that does not fit what is `left` (see `withinBudget`); `context_window_exceeded` for a request that does not fit, with `data.model` and
- * `data.overflow`; PilotageError `model_refused` for a request that is refused for what it says, with `data.model` and `data.refusal`; another failure that is the request's fault, as it is; PilotageError `model_unavailable` when no model is available, with `data.why` (an `Unavailable`), `data.tries`, perhaps `data.retryAfterMs`, and the last failure as its cause.
+ * `data.overflow`; PilotageError `model_refused` for a request that is refused for what it says, with `data.model` and `data.refusal`; another failure that is the request's fault, as it is, or as the cause of one that says what was used before it; PilotageError `model_unavailable` when no model is available, with `data.why` (an `Unavailable`), `data.tries`, perhaps `data.retryAfterMs`, and the last failure as its cause.
  */
 export async function askModel(options: AskOptions): Promise<ModelAnswer> {
   const tries = new Tries(options);
   for (;;) {
+    tries.throwIfStopped();
     const { model } = tries.model;
     const request = tries.bounded();
     const watch = watchOver(tries.model, options, Number.POSITIVE_INFINITY);
@@ -109,7 +113,7 @@ export async function* streamModel(options: AskOptions): AsyncGenerator<SpokenDe
   const { signal } = options;
   const tries = new Tries(options);
   for (;;) {
-    signal.throwIfAborted();
+    tries.throwIfStopped();
     const { model } = tries;
     const request = tries.bounded();
     const watch = watchOver(model, options, DEFAULT_STALL_MS);
@@ -167,6 +171,10 @@ function isNothing({ finish, text, calls }: Reply): boolean {
   return finish === 'interrupted' && calls.length === 0 && text.trim() === '';
 }
 
+function saysAnything({ text, reasoning, calls }: Reply): boolean {
+  return text !== '' || reasoning !== '' || calls.length > 0;
+}
+
 /** Most replies come at the first try. */
 const NOTHING: readonly never[] = Object.freeze([]);
 
@@ -193,8 +201,10 @@ class Tries {
 
   /** The request for the next try. @throws as `withinBudget`. */
   bounded(): LanguageModelV4CallOptions {
-    const { left } = this.#options;
-    return left === undefined ? this.request : withinBudget(left, this.request, this.model, this.#usage);
+    const { left, tokensOf = (sent) => estimateTokens(sent) } = this.#options;
+    const { request, model } = this;
+    if (left === undefined) return request;
+    return withinBudget(left, { request, model, tokens: tokensOf(request, model) }, this.#usage);
   }
 
   /** @param tookMs how long the try took. */
@@ -230,9 +240,9 @@ class Tries {
       throw refusalError(refused, error, this.model.name, this.#usage);
     }
     const why = this.#whyUnavailable(error, inStream);
-    if (why === undefined) throw error;
-    // The provider accepted the request, and charges for it.
-    if (said !== undefined) this.#count(said);
+    // The provider accepted the request, and charges for it; one that it finds wrong before a word is said was not carried out.
+    if (said !== undefined && (why !== undefined || saysAnything(said))) this.#count(said);
+    if (why === undefined) throw this.#faultOf(error);
     const from = this.model.name;
     const data = failureData(error);
     this.#failed = [...this.#failed, { model: from, ...data }];
@@ -248,10 +258,26 @@ class Tries {
       this.#place += 1;
       this.#failures = 0;
       this.model = model;
-      this.request = requestFor(model);
+      try {
+        this.request = requestFor(model);
+      } catch (thrown) {
+        throw withUsage(thrown, this.#usage);
+      }
     }
     this.#remarks = [...this.#remarks, { type: 'model.fallback', from, to: this.model.name, error: data }];
     if (waitMs > 0) await pause(waitMs, signal, clock);
+  }
+
+  /** What is wrong with the request: as it was thrown, or with what was used by then. In a stream providers send plain objects. */
+  #faultOf(error: unknown): unknown {
+    if (this.#usage === undefined || error instanceof Error) return withUsage(error, this.#usage);
+    return withUsage(new Error(failureData(error).message, { cause: error }), this.#usage);
+  }
+
+  /** @throws the reason of the signal, with what was used by then. */
+  throwIfStopped(): void {
+    const { signal } = this.#options;
+    if (signal.aborted) throw this.#stopped(signal.reason, undefined);
   }
 
   /** What a reply that is stopped has used counts: its provider charges for it. */
@@ -338,14 +364,14 @@ function isPassing(why: Unavailable): boolean {
   return why === 'away' || why === 'unreachable';
 }
 
-/** @throws the signal's reason as soon as it is aborted. */
+/** Until the time is over, or the signal is aborted. */
 function pause(delayMs: number, signal: AbortSignal, clock: Clock): Promise<void> {
-  return new Promise((resolve, reject) => {
+  return new Promise((resolve) => {
     const endsAt = steadyMs(clock) + delayMs;
     let cancelTimer: () => void;
     const onAbort = (): void => {
       cancelTimer();
-      reject(signal.reason);
+      resolve();
     };
     const wait = (): void => {
       const leftMs = endsAt - steadyMs(clock);

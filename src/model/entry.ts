@@ -11,7 +11,7 @@ import type {
   LanguageModelV4ToolResultPart,
   SharedV4ProviderOptions,
 } from '@ai-sdk/provider';
-import { assertKnownKeys, defined, type OptionShape, type OutputMode, PilotageError } from '#core';
+import { assertKnownKeys, defined, isJsonObject, type OptionShape, type OutputMode, PilotageError } from '#core';
 import { azureOptionsName, type CacheTtl, takesKey, withCachePrices } from './cache.ts';
 import { assertPrices, type Prices } from './usage.ts';
 
@@ -329,4 +329,24 @@ export function oneCallAtATime(
     default:
       return undefined;
   }
+}
+
+/** What Anthropic's package gives thoughts that are wanted without saying how long they may be. */
+const THOUGHT_TOKENS = 1_024;
+
+/**
+ * How many tokens a reply may have beside its `maxOutputTokens`: for Claude models with a budget of thoughts these are for the answer alone, and
+ * the packages that ask them add that budget.
+ */
+export function thoughtTokens(
+  { provider, modelId }: LanguageModelV4,
+  { providerOptions = {} }: Pick<LanguageModelV4CallOptions, 'providerOptions'>,
+): number {
+  if (!/anthropic|claude/i.test(`${provider} ${modelId}`)) return 0;
+  const { bedrock, amazonBedrock = bedrock, anthropic } = providerOptions;
+  const own = providerOptions[provider.split('.')[0] as string] ?? anthropic;
+  const given = provider === 'amazon-bedrock' ? amazonBedrock?.['reasoningConfig'] : own?.['thinking'];
+  if (!isJsonObject(given) || given['type'] !== 'enabled') return 0;
+  const budget = given['budgetTokens'] ?? THOUGHT_TOKENS;
+  return typeof budget === 'number' && budget > 0 ? budget : 0;
 }

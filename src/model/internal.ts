@@ -22,7 +22,7 @@ export type { MeasuresData, ModelCallResult, ModelRegistry, Needs, RecordedModel
 export { createModelRegistry, rankModels } from './registry.ts';
 export type { ModelCall, Reply, StopReason } from './reply.ts';
 export { generatedReply, StreamedContent, streamReply } from './reply.ts';
-export { type BudgetLeft, FREE, inputPrice, leftAfter, replyRoom } from './reply-room.ts';
+export { type BudgetLeft, fitted, leftAfter } from './reply-room.ts';
 export { mostFileBytes, takesInResults, takesUrl } from './result-files.ts';
 export type { Structured, StructuredOptions } from './structured.ts';
 export { askStructured, isFormatRefusal, oneLower, structuredFormat } from './structured.ts';

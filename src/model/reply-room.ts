@@ -1,8 +1,8 @@
 /** Keeps a request and its reply within what is left of a budget. */
 import type { LanguageModelV4CallOptions } from '@ai-sdk/provider';
 import { PilotageError, type Usage } from '#core';
-import type { ReadyModel } from './entry.ts';
-import { estimateTokens, type Prices } from './usage.ts';
+import { type ReadyModel, thoughtTokens } from './entry.ts';
+import type { Prices } from './usage.ts';
 
 /** What is left for a request and its reply. An absent part is unlimited. */
 export interface BudgetLeft {
@@ -49,33 +49,54 @@ export function replyRoom(
   return { tokens: Math.floor(tokens - inputTokens), costMicroUsd: paid };
 }
 
+/** A request that is judged by what is left. */
+export interface Sized {
+  readonly request: LanguageModelV4CallOptions;
+  /** About how many tokens it has. */
+  readonly tokens: number;
+  readonly model: Pick<ReadyModel, 'name' | 'prices' | 'model'>;
+}
+
+/** What is asked for, and what that may use at most; or what has no room for it and any reply, and how much of that it takes. */
+export type Fitted =
+  | {
+      readonly maxOutputTokens: number | undefined;
+      readonly most: { readonly tokens: number; readonly costMicroUsd: number };
+    }
+  | { readonly lacks: 'tokens' | 'cost'; readonly needs: number };
+
+/** How long the reply to a request is asked to be at most, so that both fit what is left. */
+export function fitted(left: BudgetLeft, { request, tokens: input, model: { prices = FREE, model } }: Sized): Fitted {
+  const wished = request.maxOutputTokens ?? Number.POSITIVE_INFINITY;
+  const thoughts = thoughtTokens(model, request);
+  const least = thoughts + Math.min(wished, LEAST_REPLY_TOKENS);
+  const room = replyRoom(left, input, prices);
+  const costOf = (output: number): number => Math.ceil(input * inputPrice(prices) + output * prices.output);
+  if (room.tokens < least) return { lacks: 'tokens', needs: input + least };
+  if (room.costMicroUsd < least) return { lacks: 'cost', needs: costOf(least) };
+  const answer = Math.min(room.tokens - thoughts, room.costMicroUsd - thoughts, wished);
+  if (!Number.isFinite(answer)) return { maxOutputTokens: undefined, most: { tokens: input, costMicroUsd: costOf(0) } };
+  const output = thoughts + answer;
+  return { maxOutputTokens: answer, most: { tokens: input + output, costMicroUsd: costOf(output) } };
+}
+
 /**
  * The request, whose reply is asked to be no longer than what is left.
  * @param used what tries before it have used of what was left.
  * @throws PilotageError `budget_exceeded` when the request has no room for any reply, with `data.axis`, `data.needs` (tokens, or millionths
  * of a dollar) and `data.usage` of the tries before.
  */
-export function withinBudget(
-  left: BudgetLeft,
-  request: LanguageModelV4CallOptions,
-  { name, prices = FREE }: Pick<ReadyModel, 'name' | 'prices'>,
-  used?: Usage,
-): LanguageModelV4CallOptions {
-  const input = estimateTokens(request);
-  const room = replyRoom(leftAfter(left, used), input, prices);
-  const needs = {
-    tokens: input + LEAST_REPLY_TOKENS,
-    costMicroUsd: Math.ceil(input * inputPrice(prices) + LEAST_REPLY_TOKENS * prices.output),
-  };
-  for (const part of ['tokens', 'costMicroUsd'] as const) {
-    if (room[part] >= LEAST_REPLY_TOKENS) continue;
-    const axis = part === 'tokens' ? 'tokens' : 'cost';
+export function withinBudget(left: BudgetLeft, sized: Sized, used?: Usage): LanguageModelV4CallOptions {
+  const { request, tokens, model } = sized;
+  const found = fitted(leftAfter(left, used), sized);
+  if ('lacks' in found) {
+    const { lacks: axis, needs } = found;
     throw new PilotageError(
       'budget_exceeded',
-      `The request to the model ${name} has about ${input} tokens, and the ${axis} that the run has left have no room for it and a reply. It was not asked: raise the limit on ${axis}.`,
-      { data: { axis, needs: needs[part], ...(used === undefined ? {} : { usage: { ...used } }) } },
+      `The request to the model ${model.name} has about ${tokens} tokens, and the ${axis} that the run has left have no room for it and a reply. It was not asked: raise the limit on ${axis}.`,
+      { data: { axis, needs, ...(used === undefined ? {} : { usage: { ...used } }) } },
     );
   }
-  const most = Math.min(room.tokens, room.costMicroUsd, request.maxOutputTokens ?? Number.POSITIVE_INFINITY);
-  return Number.isFinite(most) ? { ...request, maxOutputTokens: most } : request;
+  const { maxOutputTokens } = found;
+  return maxOutputTokens === undefined ? request : { ...request, maxOutputTokens };
 }

@@ -16,6 +16,7 @@ import { httpStatusOf } from './failure.ts';
 import { refusalError } from './refusal.ts';
 import type { Reply } from './reply.ts';
 import { leftAfter } from './reply-room.ts';
+import { usageOfError } from './usage.ts';
 
 export interface StructuredFormat {
   readonly responseFormat?: NonNullable<LanguageModelV4CallOptions['responseFormat']>;
@@ -111,6 +112,9 @@ export async function askStructured<T>(options: StructuredOptions<T>): Promise<S
       reply = asked.reply;
     } catch (error) {
       if (below === undefined || how.signal.aborted || !isFormatRefusal(error)) throw withUsage(error, usage);
+      // A try before the refused one may have cost something.
+      const used = usageOfError(error);
+      if (used !== undefined) usage = addUsage(usage, used);
       lower(below);
       continue;
     }

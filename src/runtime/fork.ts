@@ -179,8 +179,9 @@ function withoutTime(entry: Entry | undefined): Json {
 function assertHasRoom(forked: readonly Entry[]): void {
   const state = foldEntries(forked);
   if (state.limits.onCeiling === 'pause') return;
-  const axis = reachedLimit(state)?.axis;
-  if (axis === undefined) return;
+  const { axis, reserve } = reachedLimit(state) ?? {};
+  // What is kept back for a last move is there for the fork too.
+  if (axis === undefined || reserve === true) return;
   throw new PilotageError(
     'invalid_config',
     `The steps before step ${state.steps.length} have used up the limit on ${axis}: the fork would end at once. Give limits, or an earlier step.`,

@@ -1,12 +1,14 @@
 /** A handle of one run. The handle holds no state: any process with the journal can make one. */
 
 import {
+  assertLimits,
   assertOptions,
   type CallPlace,
   type Control,
   type ControlType,
   captureObject,
   defined,
+  givenLimits,
   type Json,
   type JsonObject,
   PilotageError,
@@ -239,10 +241,11 @@ export class Run {
   }
 
   async #resume({ token, payload, limits, nodes, until, acceptChanges = false }: Resumption): Promise<void> {
+    if (limits !== undefined) assertLimits(limits);
     const given = [token, payload, limits, nodes, until].some((part) => part !== undefined);
     const answer: JsonObject = {
       ...defined({ payload, token, until }),
-      ...(limits === undefined ? {} : { limits: { ...limits } }),
+      ...(limits === undefined ? {} : { limits: { ...givenLimits(limits) } }),
       ...defined({ nodes }),
     };
     if (given && !acceptChanges) return this.steer('RESUME', answer);

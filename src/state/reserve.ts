@@ -11,7 +11,7 @@ const MOST_MS = 30_000;
 
 /** How much of the limit on this axis is for the last move; 0 when there is none, or it is being made. */
 export function reserveOn(
-  state: Pick<RunState, 'limits' | 'answering' | 'steps'>,
+  state: Pick<RunState, 'limits' | 'answering' | 'steps' | 'open'>,
   axis: Exclude<keyof TaskShare, 'deadlineAt'>,
 ): number {
   const { limits, answering } = state;
@@ -19,7 +19,8 @@ export function reserveOn(
   if (axis === 'steps') return 1;
   const limit = limits[axis];
   if (limit === undefined) return 0;
-  const { inputTokens = 0, outputTokens = 0, costMicroUsd = 0 } = state.steps.at(-1)?.usage ?? {};
+  // The move whose calls are under way is the last one, as it will be when they have ended.
+  const { inputTokens = 0, outputTokens = 0, costMicroUsd = 0 } = (state.open?.move ?? state.steps.at(-1))?.usage ?? {};
   const last = axis === 'tokens' ? inputTokens + outputTokens : costMicroUsd;
   return Math.ceil(Math.min(Math.max(limit / PART, last * GROWTH), limit / MOST_PART));
 }

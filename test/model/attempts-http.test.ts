@@ -84,7 +84,10 @@ describe('bug 14, over a real connection', () => {
       { text: TEXT, errorEvent: { message: 'too long', code: 400, afterEvents: 2 } },
       good,
     ]);
-    await expect(drain(streamModel(options))).rejects.toMatchObject({ message: 'too long', code: 400 });
+    await expect(drain(streamModel(options))).rejects.toMatchObject({
+      message: 'too long',
+      cause: { cause: { code: 400 } },
+    });
     expect(server?.requests.length).toBe(1);
   });
 

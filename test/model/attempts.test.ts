@@ -413,12 +413,14 @@ describe('bug 14: a failure inside a 200 stream', () => {
     ['a flag', { message: 'no', isRetryable: false }],
     ['a status', { message: 'no', statusCode: 400 }],
     ["a gateway's code", { message: 'no', code: 422 }],
-  ])('an error that says otherwise, by %s, is thrown as it is, without a reset', async (_, error) => {
+  ])('an error that says otherwise, by %s, is thrown without a reset, with what was used', async (_, error) => {
     const model = scriptedModel([{ text: TEXT, error, afterDeltas: 2 }]);
     const stream = streamModel(askOptions([model], new VirtualClock()));
     const first = [await stream.next(), await stream.next()].map((next) => next.value);
     expect(first.map((delta) => 'type' in delta && delta.type)).toEqual(['text', 'text']);
-    expect(await failureOf(stream.next())).toBe(error);
+    const failure = await failureOf(stream.next());
+    expect(failure).toMatchObject({ message: 'no', data: { usage: { inputTokens: 6, estimated: true } } });
+    expect(failure).toMatchObject({ cause: { cause: error } });
     expect(model.calls.length).toBe(1);
   });
 

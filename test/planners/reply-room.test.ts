@@ -141,7 +141,7 @@ describe('a request without room', () => {
   });
 
   it('takes the reserve of the last move', async () => {
-    const model = scriptedModel([{ ...first, usage: { inputTokens: 2_900, outputTokens: 50 } }, last]);
+    const model = scriptedModel([{ ...first, usage: { inputTokens: 2_000, outputTokens: 50 } }, last]);
     const result = await (await play(model, { tokens: LIMIT, onCeiling: 'answer' })).result();
     expect(result).toMatchObject({ reason: 'max_tokens', payload: 'Here it is.' });
     expect(model.calls).toHaveLength(2);
@@ -159,6 +159,29 @@ describe('a request without room', () => {
     expect(model.calls).toHaveLength(1);
   });
 
+  it('of the last move waits for what a task in the background gives back', async () => {
+    const held = gate();
+    const helper = {
+      name: 'helper',
+      planner: { name: 'helper', next: script({ kind: 'call_tool', tool: 'hold', args: {} }, finish('helped')) },
+      tools: [make('hold', () => held.opened)],
+      limits: { tokens: 3_000 },
+    };
+    const inputSchema = { type: 'object' as const };
+    const help = { name: 'help', description: 'h', inputSchema, background: true as const, agent: helper };
+    const model = scriptedModel([
+      { calls: [{ tool: 'help', args: {} }], usage: { inputTokens: 300, outputTokens: 20 } },
+      { ...first, usage: { inputTokens: 3_680, outputTokens: 10 } },
+      { text: 'Here it is.', usage: { inputTokens: 3_700, outputTokens: 5 } },
+    ]);
+    const made = world({ planner: react({ model }), tools: [help, echo] });
+    const run = await start(made, { limits: { tokens: 8_000, onCeiling: 'answer' } });
+    await until(async () => (await made.journal.get(run.id))?.status === 'waiting');
+    expect(model.calls).toHaveLength(2);
+    held.open();
+    expect(await run.result()).toMatchObject({ reason: 'max_tokens', payload: 'Here it is.' });
+  });
+
   it('waits for what a task in the background gives back', async () => {
     const held = gate();
     const helper = {
@@ -168,7 +191,7 @@ describe('a request without room', () => {
       limits: { tokens: 600 },
     };
     const model = scriptedModel([
-      { calls: [{ tool: 'help', args: {} }], usage: { inputTokens: 4_750, outputTokens: 50 } },
+      { calls: [{ tool: 'help', args: {} }], usage: { inputTokens: 750, outputTokens: 50 } },
       last,
       last,
     ]);
@@ -184,7 +207,7 @@ describe('a request without room', () => {
     const reacts = react({ model, systemPrompt });
     const next = watched((run, signal) => reacts.next(run, signal));
     const made = world({ planner: { ...reacts, next }, tools: [help] });
-    const run = await start(made, { limits: { tokens: LIMIT } });
+    const run = await start(made, { limits: { tokens: 2_000 } });
     await until(async () => (await made.journal.get(run.id))?.status === 'waiting');
     await quiet();
     // Nobody is asked meanwhile.

@@ -6,7 +6,8 @@ import { openaiCompatible } from '#model/openai-compatible';
 import { htn, htnDomain } from '#planners/htn';
 import { chooseWith, fillWith } from '#planners/htn-model';
 import { pipeline } from '#planners/pipeline';
-import { openaiServer, type ServerHandler } from '#testing';
+import { react } from '#planners/react';
+import { openaiServer, type ServerHandler, scriptedModel } from '#testing';
 import { collect } from '../kit/events.ts';
 import { entriesOf } from '../kit/run-record.ts';
 import { echo } from '../kit/tools.ts';
@@ -87,6 +88,44 @@ describe('what was used counts', () => {
     await reading;
   });
 
+  it.each([
+    'cancel',
+    'deadline',
+  ] as const)('by an estimate, of a plan that a %s stops while steps of it run', async (why) => {
+    const text = ['a', 'b'].map((id) => `${JSON.stringify({ ...plan.steps[0], id })}\n`).join('');
+    const model = scriptedModel([{ text: `${text}{"id": "c"`, stall: true }]);
+    const made = world({ planner: pipeline({ model, prices: PRICES, stream: true }), tools: [echo] });
+    const limits = why === 'deadline' ? { deadlineAt: made.clock.now() + 60_000 } : {};
+    const run = await start(made, { limits });
+    const reading = collect(run);
+    await until(async () => (await run.state()).totals.calls === 2);
+    if (why === 'cancel') await run.cancel();
+    else made.clock.advance(60_000);
+    const { usage, ...result } = await run.result();
+    await reading;
+    expect(result).toMatchObject({ reason: why === 'cancel' ? 'cancelled' : 'deadline_exceeded' });
+    expect(usage).toMatchObject({ estimated: true, calls: 2 });
+    expect(usage.inputTokens).toBeGreaterThan(500);
+    expect(usage.costMicroUsd).toBe(usage.inputTokens + 3 * usage.outputTokens);
+  });
+
+  it('of the first piece of a summary, when a cancel stops the second', async () => {
+    const worker = scriptedModel((_, n) => ({ calls: [{ tool: 'echo', args: { n, text: 'word '.repeat(800) } }] }));
+    const summary = { goals: ['g'], facts: ['f'], pending: ['p'], lastOutputDigest: 'd', note: '' };
+    const summariser = scriptedModel([{ text: JSON.stringify(summary), usage: USED }, { stall: true }]);
+    const compaction = { budgetTokens: 12_000, summariser: { model: summariser, contextTokens: 2_500 } };
+    const planner = react({ model: worker, prices: PRICES, compaction });
+    const run = await start(world({ planner, tools: [echo] }));
+    await until(() => summariser.calls.length === 2);
+    const { totals } = await run.state();
+    await run.cancel();
+    const result = await run.result();
+    const { usage } = result;
+    expect(result).toMatchObject({ reason: 'cancelled' });
+    expect(usage.inputTokens - totals.inputTokens).toBe(1_000);
+    expect(usage.costMicroUsd - totals.costMicroUsd).toBe(2_500);
+  });
+
   it('by an estimate, of a reply that is not read to its end', async () => {
     const line = (id: number) => JSON.stringify({ id: `s${id}`, type: 'tool', toolId: 'echo', input: {} });
     const long = { text: Array.from({ length: 50 }, (_, id) => `${line(id)}\n`).join(''), usage: USED };
@@ -95,6 +134,20 @@ describe('what was used counts', () => {
     expect(usage).toMatchObject({ estimated: true });
     expect(usage.inputTokens).toBeGreaterThan(500);
     expect(usage.costMicroUsd).toBe(usage.inputTokens + 3 * usage.outputTokens);
+  });
+
+  it('by an estimate, of the try before such a reply, which broke off without a step', async () => {
+    const line = (id: number) => JSON.stringify({ id: `s${id}`, type: 'tool', toolId: 'echo', input: {} });
+    const long = { text: Array.from({ length: 50 }, (_, id) => `${line(id)}\n`).join(''), usage: USED };
+    const usageOf = async (replies: ServerHandler) => {
+      const { run } = await play(plans({ stream: true, maxSteps: 2, replans: 0 }), replies);
+      return (await run.result()).usage;
+    };
+    const once = await usageOf(() => long);
+    const words = { text: 'Let me think about the plan first. '.repeat(20), breakAfterEvents: 10 };
+    const twice = await usageOf((_, index) => (index === 0 ? words : long));
+    expect(twice.inputTokens).toBe(2 * once.inputTokens);
+    expect(twice.costMicroUsd).toBeGreaterThan(once.costMicroUsd + once.inputTokens);
   });
 
   it('when no answer to a question of htn is any good, or the next question fails', async () => {

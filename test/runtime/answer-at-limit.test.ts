@@ -4,10 +4,11 @@ import type { Decision, PlannerFunction } from '#core';
 import { memoryJournal } from '#journal';
 import { react } from '#planners/react';
 import { scriptedModel, VirtualClock } from '#testing';
+import { agent, agentTool } from '#tools';
 import { call, finish, pause, watched } from '../kit/decisions.ts';
 import { collect } from '../kit/events.ts';
 import { cutJournal } from '../kit/journals.ts';
-import { echo, holding } from '../kit/tools.ts';
+import { ANY, echo, holding } from '../kit/tools.ts';
 import { bookings } from '../kit/undo.ts';
 import { gate } from '../kit/waiting.ts';
 import { start, world } from '../kit/world.ts';
@@ -52,6 +53,23 @@ describe('a run at its limit', () => {
     const run = await start(world({ planner, tools: [echo] }), { limits: { ...limits, ...ANSWER } });
     expect(await run.result()).toMatchObject({ reason, answer: 'found 4' });
     expect(used).toBe(1_000);
+  });
+
+  it('keeps as much back from an agent below as the move took that asks it', async () => {
+    const below = agent({
+      name: 'below',
+      planner: { name: 'below', next: () => ({ decision: call('echo'), usage: { inputTokens: 100 } }) },
+      tools: [echo],
+    });
+    const ask = agentTool(below, { name: 'ask', description: 'Asks.', inputSchema: ANY, prompt: () => 'q' });
+    const planner: PlannerFunction = ({ trajectory: { count }, lastMove }) => {
+      const decision = lastMove !== undefined ? finish('found') : call(count === 0 ? 'echo' : 'ask');
+      return { decision, usage: { inputTokens: count === 0 ? 100 : 2_000 } };
+    };
+    const run = await start(world({ planner, tools: [echo, ask] }), { limits: { tokens: 6_000, ...ANSWER } });
+    const result = await run.result();
+    expect(result).toMatchObject({ reason: 'max_tokens', answer: 'found', usage: { steps: 2, taskCalls: 14 } });
+    expect(result.usage.inputTokens).toBeLessThanOrEqual(6_000);
   });
 
   it('of which nothing is left ends without an answer', async () => {
@@ -147,6 +165,15 @@ describe('a run at its limit', () => {
       metadata: { undo: { undone: [{ step: 0 }] } },
     });
     expect(booked).toEqual([]);
+  });
+
+  it('may be forked with limits that leave a last move', async () => {
+    const made = world({ planner: searcher, tools: [echo] });
+    const run = await start(made, { limits: { steps: 5, stepsPer: 'run', ...ANSWER } });
+    await run.result();
+    const fork = await run.fork({ step: 2, limits: { steps: 3 } });
+    expect(await fork.result()).toMatchObject({ reason: 'max_steps', answer: 'found 2' });
+    await expect(run.fork({ step: 2, limits: { steps: 2 } })).rejects.toMatchObject({ code: 'invalid_config' });
   });
 
   it('tells of it in an event', async () => {

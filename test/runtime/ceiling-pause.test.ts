@@ -1,14 +1,14 @@
 /** `onCeiling: 'pause'`: a call that does not fit what is left is held until somebody raises the limit, and then made once. */
 import { describe, expect, it } from 'vitest';
 import { commandsFor, parseCommandLine, pauseLines } from '#cli';
-import { type Branch, type Decision, type Json, usdOf as usd } from '#core';
+import { type Branch, type Decision, type Json, type PlannerFunction, usdOf as usd } from '#core';
 import { flow, node } from '#flow';
 import { graph } from '#planners/graph';
 import type { Run } from '#runtime';
 import type { Tool } from '#tools';
-import { call, script } from '../kit/decisions.ts';
+import { call, finish, script } from '../kit/decisions.ts';
 import { pausesOf } from '../kit/run-record.ts';
-import { make } from '../kit/tools.ts';
+import { echo, make } from '../kit/tools.ts';
 import { start, world } from '../kit/world.ts';
 
 interface Paid {
@@ -64,6 +64,31 @@ describe('BG-01 a call that does not fit what is left', () => {
     await run.resume({ limits: { costUsd: usd(950) } });
     expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal', usage: { costMicroUsd: 900 } });
     expect(paid).toEqual([1, 2, 3]);
+  });
+
+  it('a raise that cannot be is refused with what to write; one of a class counts', async () => {
+    const planner: PlannerFunction = ({ trajectory: { count } }) => ({
+      decision: count < 3 ? call('echo', { count }) : finish('done'),
+      usage: { inputTokens: 100 },
+    });
+    const run = await start(world({ planner, tools: [echo] }), { limits: { tokens: 200, onCeiling: 'pause' } });
+    await run.result();
+    for (const [limits, says] of [
+      [{ tokens: Number.NaN }, 'limits.tokens is NaN; give a number from 0 up'],
+      [{ costUsd: 1n as never }, 'limits.costUsd is'],
+    ] as const) {
+      await expect(run.resume({ limits })).rejects.toMatchObject({
+        code: 'invalid_config',
+        message: expect.stringContaining(says),
+      });
+    }
+    class Raised {
+      get tokens() {
+        return 1_000;
+      }
+    }
+    await run.resume({ limits: new Raised() });
+    expect(await run.result()).toMatchObject({ reason: 'goal' });
   });
 
   it('calls are a limit like that', async () => {

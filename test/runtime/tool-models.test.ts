@@ -2,7 +2,7 @@
 import { generateText, streamText } from 'ai';
 import { afterEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import type { Limits } from '#core';
+import type { Limits, PlannerFunction } from '#core';
 import { local } from '#core';
 import { edge, flow, node } from '#flow';
 import { memoryJournal } from '#journal';
@@ -17,7 +17,7 @@ import { placed } from '../kit/flows.ts';
 import { changed } from '../kit/journals.ts';
 import { entriesOf } from '../kit/run-record.ts';
 import { ANY, make, type Runs } from '../kit/tools.ts';
-import { advanceUntil, gate, until } from '../kit/waiting.ts';
+import { advanceUntil, gate, quiet, until } from '../kit/waiting.ts';
 import { start, world } from '../kit/world.ts';
 
 const servers: OpenAIServer[] = [];
@@ -97,6 +97,78 @@ describe('a model that a tool asks', () => {
       usage: { outputTokens: 85 },
     });
     expect(result).toMatchObject({ usage: { inputTokens: 10, outputTokens: 85 } });
+  });
+
+  it('is not asked where the reply could have a few tokens alone, unless it is asked for no more', async () => {
+    const { server, model } = await served({ text: 'x', usage: { inputTokens: 10, outputTokens: 70 } });
+    const { outcome } = await play(
+      async (_, context) => {
+        const asked = context.model(model);
+        await generateText({ model: asked, prompt: 'Where?' });
+        await generateText({ model: asked, prompt: 'Where?', maxOutputTokens: 3 });
+      },
+      { tokens: 100 },
+    );
+    expect(outcome).toMatchObject({ outcome: { kind: 'value' } });
+    expect(server.requests.map(({ body }) => body['max_tokens'])).toEqual([expect.any(Number), 3]);
+    const refused = await play(
+      async (_, context) => {
+        const asked = context.model(model);
+        await generateText({ model: asked, prompt: 'Where?' });
+        await generateText({ model: asked, prompt: 'Where?' });
+      },
+      { tokens: 100 },
+    );
+    expect(refused.outcome).toMatchObject({ outcome: { error: { code: 'budget_exceeded' } } });
+    expect(server.requests).toHaveLength(3);
+  });
+
+  it('waits for a planner that is still writing its plan: both may not use all that is left', async () => {
+    const small = scriptedModel(({ maxOutputTokens = 0 }) => ({
+      text: 'x',
+      usage: { inputTokens: 10, outputTokens: maxOutputTokens },
+    }));
+    const asked = gate();
+    const ask = make(
+      'ask',
+      (_, context) => {
+        asked.open();
+        return generateText({ model: context.model(small), prompt: 'Where?' }).then(({ text }) => text);
+      },
+      { effect: 'read' },
+    );
+    const branches = [{ id: 'a', tool: 'ask', args: {} }];
+    const planner: PlannerFunction = async function* ({ trajectory: { count } }) {
+      if (count > 0) return finish('done');
+      yield { type: 'branches', plan: 'p', branches };
+      await asked.opened;
+      await quiet();
+      expect(small.calls).toHaveLength(0);
+      const decision = { kind: 'call_parallel', plan: 'p', branches, onInvalid: 'per_branch' } as const;
+      return { decision, usage: { inputTokens: 500, outputTokens: 300 } };
+    };
+    const run = await start(world({ planner, tools: [ask], limits: { tokens: 1_000 } }));
+    expect(await run.result()).toMatchObject({
+      reason: 'max_tokens',
+      usage: { inputTokens: 510, outputTokens: expect.any(Number) },
+    });
+    expect(small.calls[0]?.maxOutputTokens).toBeLessThan(200);
+  });
+
+  it('is counted with the arguments of a call that it was in the middle of', async () => {
+    const args = { text: 'word '.repeat(400) };
+    const model = scriptedModel([{ calls: [{ tool: 'write', args }], stall: true }]);
+    const { result } = await play(async (_, context) => {
+      const { stream } = await context.model(model).doStream({
+        prompt: [{ role: 'user', content: [{ type: 'text', text: 'Write.' }] }],
+      });
+      let said = '';
+      for await (const part of stream) {
+        if (part.type === 'tool-input-delta') said += part.delta;
+        if (said.length > 1_500) break;
+      }
+    });
+    expect(result.usage.outputTokens).toBeGreaterThan(300);
   });
 
   it('is not asked in vain: a refusal by the budget ends the call with its own code, also after other attempts', async () => {

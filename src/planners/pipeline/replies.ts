@@ -3,6 +3,7 @@
  * line as it arrives, each checked by itself, so that its step may run at once.
  */
 import {
+  addUsage,
   type Branch,
   type Delta,
   isJsonObject,
@@ -12,8 +13,17 @@ import {
   type Remark,
   type SpokenDelta,
   steadyMs,
+  type Usage,
 } from '#core';
-import { BrokenReply, type ModelAnswer, type ReadyModel, type Reply, type StopReason, streamModel } from '#model';
+import {
+  BrokenReply,
+  type ModelAnswer,
+  type ReadyModel,
+  type Reply,
+  type StopReason,
+  streamModel,
+  usageOfText,
+} from '#model';
 import type { ParseIssue } from '#parse';
 import { judgePlan } from './judge.ts';
 import type { ModelTry, Read } from './make-plan.ts';
@@ -115,6 +125,8 @@ class LineReader {
   readonly #startedAt: number;
   #lines: PlanLines;
   #output = '';
+  /** What replies have used that broke off before a step of them was taken. */
+  #before: Usage | undefined;
   #faults: PlanFault[] = [];
   /** Steps that were good before this call. */
   readonly #keptBefore: number;
@@ -166,6 +178,7 @@ class LineReader {
       // Steps that came before the failure may run already: the call cannot begin anew.
       if (this.#draft.kept.length > this.#keptBefore) return false;
       this.#lines = new PlanLines(this.#making.maxSteps);
+      this.#before = addUsage(this.#before, usageOfText(this.#call.request, this.#output, this.#call.model));
       this.#output = '';
       this.#faults = [];
       yield delta;
@@ -221,7 +234,7 @@ class LineReader {
 
   /** The call failed, or was broken off after steps of it were taken. */
   #failed(error: unknown): Tried<Read> {
-    const { number, ...rest } = this.#begun.failed(error, this.#output, this.#elapsedMs());
+    const { number, ...rest } = this.#begun.failed(error, this.#output, this.#elapsedMs(), this.#before);
     return { ...rest, number, judged: { ...rest.judged, ...this.#left() } as Tried<Read>['judged'] };
   }
 
@@ -230,7 +243,7 @@ class LineReader {
     const { fault } = this.#lines;
     const faults = [...this.#faults, ...this.#lines.lost, ...(fault === undefined ? [] : [fault])];
     const judged = { ...this.#readWith(faults), tooMuch: true };
-    return this.#begun.brokenOff(this.#output, this.#elapsedMs(), judged);
+    return this.#begun.brokenOff(this.#output, this.#elapsedMs(), judged, this.#before);
   }
 
   #readWith(faults: readonly PlanFault[]): Read {

@@ -199,11 +199,11 @@ export class Tries {
         this.remarks.push(...(judged.remarks ?? []));
         return { number, call, output, judged };
       },
-      brokenOff: (output, latencyMs, judged) => {
-        record(output, latencyMs, judged, usageOfText(request, output, model));
+      brokenOff: (output, latencyMs, judged, before) => {
+        record(output, latencyMs, judged, addUsage(before, usageOfText(request, output, model)));
         return { number, call, output, judged };
       },
-      failed: (error, output, latencyMs) => {
+      failed: (error, output, latencyMs, before) => {
         if (this.#signal.aborted) throw withUsage(error, this.#usage);
         if (ASKS_FOR_A_PLAN.has(purpose)) {
           if (PilotageError.is(error, 'budget_exceeded')) this.#tight = error;
@@ -212,7 +212,8 @@ export class Tries {
         const judged = PilotageError.is(error, 'model_refused')
           ? this.#noteRefusal(error)
           : { result: 'failed' as const, faults: [failureData(error)] };
-        const usage = error instanceof BrokenReply ? usageOfText(request, output, model) : usageOfError(error);
+        const isOurs = error instanceof BrokenReply;
+        const usage = isOurs ? addUsage(before, usageOfText(request, output, model)) : usageOfError(error);
         // A request without room was not made.
         if (usage !== undefined || !PilotageError.is(error, 'budget_exceeded'))
           record(output, latencyMs, judged, usage);
@@ -225,10 +226,10 @@ export class Tries {
 
 export interface BegunTry {
   ended<J extends Judged>(asked: ModelAnswer, output: string, judged: J | Failed): Tried<J>;
-  /** The caller wants no more of the reply. What it has used is estimated. */
-  brokenOff<J extends Judged>(output: string, latencyMs: number, judged: J): Tried<J>;
+  /** The caller wants no more of the reply. What it has used is estimated. @param before what replies have used that broke off before it. */
+  brokenOff<J extends Judged>(output: string, latencyMs: number, judged: J, before?: Usage): Tried<J>;
   /** @throws the reason of the signal, when that is why. */
-  failed(error: unknown, output: string, latencyMs: number): Tried<never>;
+  failed(error: unknown, output: string, latencyMs: number, before?: Usage): Tried<never>;
 }
 
 /** Without an outline or a verdict there is a plan all the same. */

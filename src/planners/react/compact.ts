@@ -24,6 +24,7 @@ import {
   systemClock,
   type Trajectory,
   type Usage,
+  withUsage,
 } from '#core';
 import { askStructured, estimateTokens, type ReadyModel, readyModel, type Structured, usageOfError } from '#model';
 import {
@@ -262,7 +263,7 @@ async function summarise(of: Summarising, signal: AbortSignal): Promise<Compacti
     });
     failure = 'refused' in written ? refusedFor(written.refused, tokenEstimate, usage) : tried(written.summary);
   } catch (error) {
-    signal.throwIfAborted();
+    if (signal.aborted) throw withUsage(error, usage);
     // Without a summary there is no next request: the run waits for the summariser.
     if (!canGoOn && PilotageError.is(error, 'model_unavailable')) throw error;
     const used = usageOfError(error);
@@ -314,6 +315,11 @@ async function summaryOf(
   const earlier = (view.trajectory.compaction ?? view.earlier?.summary)?.summary;
   let sofar = view;
   let used: Usage | undefined;
+  const count = (more: Usage | undefined): void => {
+    if (more === undefined) return;
+    used = addUsage(used, more);
+    note(more);
+  };
   for (let tries = 1; ; ) {
     const piece = pieceOf(sofar, place, most);
     let made: Structured<SummaryReading>;
@@ -335,14 +341,12 @@ async function summaryOf(
       const overflow = PilotageError.is(error, 'context_window_exceeded') ? error.data?.['overflow'] : undefined;
       if (!isJsonObject(overflow) || tries === MOST_TRIES) throw error;
       tries += 1;
+      count(usageOfError(error));
       if (overflow['kind'] === 'output') maxOutputTokens = Number(overflow['mostTokens']);
       else most = piece.tokens / 2;
       continue;
     }
-    if (made.usage !== undefined) {
-      used = addUsage(used, made.usage);
-      note(made.usage);
-    }
+    count(made.usage);
     if (!made.ok) throw made.error;
     if ('refused' in made.value || piece.place === place) return made.value;
     const done = { summary: made.value.summary, ...cutAt(view, piece.place), tokenEstimate: piece.tokens };

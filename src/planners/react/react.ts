@@ -1,6 +1,7 @@
 /** ReAct: one model call a step, whichever way the model writes its calls. It holds no state of a run but caches. */
 import type { LanguageModelV4CallOptions, LanguageModelV4Message } from '@ai-sdk/provider';
 import {
+  addUsage,
   asPlanner,
   assertIdentity,
   captureObject,
@@ -18,6 +19,8 @@ import {
   type Remark,
   type RunView,
   systemClock,
+  type Usage,
+  withUsage,
 } from '#core';
 import {
   type AskOptions,
@@ -98,12 +101,13 @@ export function react(options: ReactOptions): Planner {
       remarks,
       asked: models[0] as ReadyModel,
       maxOutputTokens: undefined,
+      used: undefined,
       asking: {
         ...patience,
         models,
         signal,
-        left: leftFor(view),
         requestFor: (model) => requestFor(model, turn, view, reminder),
+        tokensOf: (request, model) => requests.tokensIn(request, model, view),
       },
     };
     return turn;
@@ -169,6 +173,8 @@ export function react(options: ReactOptions): Planner {
     const to = oneLower(from);
     if (to === undefined) throw error;
     formats.set(model, to);
+    // A try before the refused one may have cost something.
+    turn.used = usageOfError(error);
     turn.remarks.push({ type: 'model.output_downgraded', model: model.name, from, to });
     return undefined;
   }
@@ -178,11 +184,11 @@ export function react(options: ReactOptions): Planner {
     if (turn.kind === 'ladder') return endOrFallBack(turn.move, view, signal);
     for (;;) {
       try {
-        const asked = await askModel(turn.asking);
+        const asked = withBefore(await askModel(askingNow(turn, view)), turn);
         const move = unread(asked, turn, view) ?? moveOf(asked, turn, view, making);
         return isRefused(move) ? await endOrFallBack(move, view, signal) : move;
-      } catch (error) {
-        const move = recover(error, turn, view);
+      } catch (thrown) {
+        const move = recover(withUsage(thrown, turn.used), turn, view);
         if (move !== undefined) return endOrFallBack(move, view, signal);
       }
     }
@@ -195,7 +201,7 @@ export function react(options: ReactOptions): Planner {
       try {
         const reading = () => readingOf(turn.asked, view, making);
         const isFree = (callId: string) => requests.callIds(view, turn.asked, [callId])[0] === callId;
-        const asked = yield* proseOnly(streamModel(turn.asking), reading, isFree);
+        const asked = withBefore(yield* proseOnly(streamModel(askingNow(turn, view)), reading, isFree), turn);
         const unfit = unread(asked, turn, view);
         if (unfit === undefined) {
           const move = moveOf(asked, turn, view, making);
@@ -206,8 +212,8 @@ export function react(options: ReactOptions): Planner {
         }
         yield { type: 'reset' };
         return unfit;
-      } catch (error) {
-        const move = recover(error, turn, view);
+      } catch (thrown) {
+        const move = recover(withUsage(thrown, turn.used), turn, view);
         // What was said before the stream broke off is void.
         if (move?.fault?.code === 'context_window_exceeded') yield { type: 'reset' };
         if (move !== undefined) return yield* fallBackStreaming(move, view, signal);
@@ -276,6 +282,14 @@ function remembersOf(options: ReactOptions): Pick<Planner, 'remembers'> {
 
 const GOES_ON: ReadonlySet<string> = new Set(['context_window_exceeded', 'context_exhausted', 'reply_refused']);
 
+function askingNow({ asking, used }: ModelTurn, view: RunView): AskOptions {
+  return { ...asking, left: leftFor(view, used) };
+}
+
+function withBefore(asked: ModelAnswer, { used }: ModelTurn): ModelAnswer {
+  return used === undefined ? asked : { ...asked, usage: addUsage(used, asked.usage) };
+}
+
 /** No model is left that could be asked. */
 function isRefused({ decision, fault }: Move): boolean {
   return decision.kind === 'finish' && decision.reason === 'refused' && fault === undefined;
@@ -311,6 +325,8 @@ interface ModelTurn {
   asked: ReadyModel;
   /** The longest reply that it was asked for. */
   maxOutputTokens: number | undefined;
+  /** What requests before have used that were made in a format that their model does not take. */
+  used: Usage | undefined;
 }
 
 type Turn = LadderTurn | ModelTurn;

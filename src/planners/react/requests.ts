@@ -154,7 +154,13 @@ export class Requests {
     return meter;
   }
 
-  /** The same by our own count alone, which is the same in every process. */
+  /** How many tokens this request of the view has, rather too many than too few: its provider may tell fewer of what it has in its cache. */
+  tokensIn(request: LanguageModelV4CallOptions, model: ReadyModel, view: RunView): number {
+    const meter = this.#meterOf(view);
+    return Math.max(meter.count(request), meter.estimate(request, model, view));
+  }
+
+  /** About how many tokens the next request has by our own count alone, which is the same in every process. */
   ownTokensOf(view: RunView, model: ReadyModel): number {
     return this.#meterOf(view).count(this.#plain(view, model, undefined, undefined));
   }
