@@ -5,14 +5,14 @@ export const SQLITE: readonly Mutant[] = [
   {
     name: 'append under an old fence to a file',
     file: 'journal/sqlite/runs.ts',
-    find: 'fence = :fence AND signals <= :seen',
-    replace: ':fence = :fence AND signals <= :seen',
+    find: 'fence = ?3 AND signals <= ?4',
+    replace: '?3 = ?3 AND signals <= ?4',
   },
   {
     name: 'leave in the file what an append has taken',
     file: 'journal/sqlite/inbox.ts',
-    find: 'this.#take().run(run, id);',
-    replace: 'this.#take().run(id, run);',
+    find: 'this.#take().run(key, id);',
+    replace: 'this.#take().run(id, key);',
   },
   {
     name: 'tell nobody through the file that a task has ended',

@@ -81,6 +81,34 @@ describe('writes to a SQLite journal', () => {
     }
   });
 
+  it('belong to their run also behind two thousand million others', async () => {
+    const path = temporaryFile();
+    const journal = openJournal(path);
+    const stream = { step: 0, call: 0, attempt: 1, rows: [1, 2, 3].map((value) => ({ name: 's', value })) };
+    await journal.streams.append({ ...(await createClaimed(journal, 'r1')), ...stream });
+    // The next ones have the next keys, with which ids are beyond what a float holds exactly.
+    withDatabase(path, (db) => {
+      db.exec('UPDATE runs SET key = 2147480001; UPDATE streams SET run = 2147480001, key = 2147480001');
+      for (const table of ['entries', 'stream_rows'])
+        db.exec(`UPDATE ${table} SET id = (2147480001 << 32) + (id & 4294967295)`);
+    });
+    const claim = await createClaimed(journal, 'r2');
+    await journal.append(step(claim, 1));
+    await journal.signal('r2', control('c1'));
+    const entries = [3, 4, 5].map((seq) => stepEntry(seq));
+    await journal.append({ ...step(claim, 2), entries, takes: ['c1'], status: 'paused' });
+    expect(await sequence(journal, 'r2')).toEqual([1, 2, 3, 4, 5]);
+    expect(await journal.inbox('r2')).toEqual([]);
+    await journal.streams.append({ ...claim, ...stream });
+    expect((await journal.streams.read('r2', 's', 2, 10)).rows.map(({ index }) => index)).toEqual([2, 3]);
+    await journal.release(claim, { seenSignals: 1, wakeInMs: null });
+    const standing = { head: 5, signals: 1, status: 'paused', agent: 'finish', drops: [], waits: [] } as const;
+    await journal.repair({ run: 'r2', keep: 3, entries: [stepEntry(4), stepEntry(5)], ...standing });
+    expect(await sequence(journal, 'r2')).toEqual([1, 2, 3, 4, 5]);
+    expect(await journal.get('r2')).toMatchObject({ head: 5, status: 'paused' });
+    expect(await sequence(journal, 'r1')).toEqual([1]);
+  });
+
   it('TJ-18 write the new step only, however long the run is', async () => {
     const path = temporaryFile();
     const journal = openJournal(path);

@@ -64,4 +64,17 @@ describe('a run that cannot be read', () => {
     const error = await expectCode(journal.inbox('r1'), 'journal_corrupt');
     expect(error.message).toContain('m1');
   });
+
+  it('since its last entries are lost takes no more, and says so', async () => {
+    const path = temporaryFile();
+    const journal = openJournal(path);
+    const claim = await createClaimed(journal, 'r1');
+    await journal.append(step(claim, 1));
+    await journal.release(claim, { seenSignals: 0, status: 'waiting', wakeInMs: 0 });
+    const again = await journal.claim({ run: 'r1', owner: 'w', leaseMs: 5_000 });
+    withDatabase(path, (db) => db.prepare('DELETE FROM entries WHERE seq = 2').run());
+    const append = { ...step(claim, 2), fence: again?.fence ?? 0 };
+    const error = await expectCode(Promise.resolve(journal.append(append)), 'journal_corrupt');
+    expect(error.message).toContain('r1');
+  });
 });

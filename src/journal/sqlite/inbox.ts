@@ -26,7 +26,7 @@ export class SqliteInbox {
     this.#countControls = sql(`
       SELECT count(*) AS waiting FROM controls INDEXED BY controls_waiting
       WHERE run = ? AND body IS NOT NULL AND capped`);
-    this.#take = sql('UPDATE controls SET body = NULL WHERE run = (SELECT key FROM runs WHERE id = ?) AND id = ?');
+    this.#take = sql('UPDATE controls SET body = NULL WHERE run = ? AND id = ?');
     this.#waiting = sql('SELECT id, body, stored_at FROM controls WHERE run = ? AND body IS NOT NULL ORDER BY number');
   }
 
@@ -44,8 +44,8 @@ export class SqliteInbox {
     this.#insert().run(key, id, number, now, isCapped ? 1 : 0, body);
   }
 
-  take(run: string, id: string): void {
-    this.#take().run(run, id);
+  take(key: number, id: string): void {
+    this.#take().run(key, id);
   }
 
   read(key: number): Received[] {

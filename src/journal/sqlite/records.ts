@@ -6,7 +6,7 @@ import { SCHEDULE_LABEL } from '../start-rules.ts';
 import { type RecordRow, storedRecord } from '../stored-runs.ts';
 import { eventsIn } from '../waiting.ts';
 import { DROP_PASSING } from './passing.ts';
-import { HEAD, LAST_ENTRY } from './schema.ts';
+import { HEAD, idAt, LAST_ENTRY } from './schema.ts';
 import type { SqliteStarts } from './starts.ts';
 import { atMost, hasText, type PreparedStatement, prepared, preparedTexts } from './statements.ts';
 import { DROP_STREAM_ROWS, DROP_STREAMS } from './streams.ts';
@@ -146,8 +146,8 @@ export class SqliteRepairs {
       'SELECT id, CAST(body AS TEXT) AS text FROM controls WHERE run = ? AND body IS NOT NULL ORDER BY number',
     );
     this.#takeOut = sql(`
-      DELETE FROM entries WHERE id BETWEEN (:key << 32) + :keep + 1 AND (:key << 32) + 4294967295`);
-    this.#insert = sql('INSERT INTO entries (id, at, body) VALUES ((:key << 32) + :seq, :now, :body)');
+      DELETE FROM entries WHERE id BETWEEN ${idAt(':key', ':keep')} + 1 AND (:key << 32) + 4294967295`);
+    this.#insert = sql(`INSERT INTO entries (id, at, body) VALUES (${idAt(':key', ':seq')}, :now, :body)`);
     this.#drop = sql('UPDATE controls SET body = NULL WHERE run = ? AND id = ?');
     this.#forget = sql('DELETE FROM snapshots WHERE run = ?');
     this.#dropStreamRows = sql(DROP_STREAM_ROWS);

@@ -58,7 +58,7 @@ import { SqliteInbox } from './inbox.ts';
 import { ItemWriter } from './items.ts';
 import { SqlitePassedOver } from './passed-over.ts';
 import type { SqliteSchedules } from './schedules.ts';
-import { HEAD, LAST_ENTRY } from './schema.ts';
+import { HEAD, idAt, LAST_ENTRY } from './schema.ts';
 import type { SqliteStarts } from './starts.ts';
 import { atMost, type PreparedStatement, prepared } from './statements.ts';
 import type { SqliteTurns } from './turns.ts';
@@ -160,21 +160,21 @@ function statementsOn(db: DatabaseSync) {
     // The hot path: compares and inserts in one statement, writes one page, and hands no row to JavaScript.
     insertEntry: sql(`
       INSERT INTO entries (id, at, body)
-      SELECT (key << 32) + :head + 1, :now, :body FROM runs
-      WHERE id = :run AND fence = :fence AND signals <= :seen AND head <= :head AND coalesce(${LAST_ENTRY}, key << 32) = (key << 32) + :head`),
+      SELECT ${idAt('key', '?2')} + 1, ?5, ?6 FROM runs
+      WHERE id = ?1 AND fence = ?3 AND signals <= ?4 AND head <= ?2 AND coalesce(${LAST_ENTRY}, key << 32) = ${idAt('key', '?2')}`),
+    insertNext: sql(`INSERT INTO entries (id, at, body) VALUES (${idAt('?1', '?2')}, ?3, ?4)`),
     readEntries: sql(`
-      SELECT seq, body FROM entries WHERE id >= (:key << 32) + :from AND id < (:key << 32) + :end ORDER BY id`),
-    setAgent: sql('UPDATE runs SET agent = ? WHERE id = ?'),
-    setStatus: sql(`
-      UPDATE runs SET status = :status, head = ${HEAD}, updated_at = :now WHERE id = :run AND status <> :status`),
+      SELECT seq, body FROM entries WHERE id >= ${idAt('?1', '?2')} AND id < ${idAt('?1', '?3')} ORDER BY id`),
+    setAgent: sql('UPDATE runs SET agent = ? WHERE key = ?'),
+    setStatus: sql('UPDATE runs SET status = ?2, head = ?3, updated_at = ?4 WHERE key = ?1 AND status <> ?2'),
     // A claimed run is due again when its lease is over, until a release parks it.
     grant: sql(`
       UPDATE runs SET owner = ?, lease_until = ?, work_left_at = ?, fence = fence + 1, wake_at = 0, problem = NULL,
-        head = ${HEAD}, status = CASE WHEN status IN ('pending', 'waiting') THEN 'running' ELSE status END
+        head = ?, status = CASE WHEN status IN ('pending', 'waiting') THEN 'running' ELSE status END
       WHERE key = ?`),
     renew: sql('UPDATE runs SET lease_until = ? WHERE key = ?'),
     release: sql(`
-      UPDATE runs SET owner = NULL, lease_until = NULL, wake_at = ?, status = coalesce(?, status), head = ${HEAD},
+      UPDATE runs SET owner = NULL, lease_until = NULL, wake_at = ?, status = coalesce(?, status), head = ?,
         work_left_at = coalesce(?, work_left_at), problem = ?
       WHERE key = ?`),
     addSignal: sql(`
@@ -198,6 +198,8 @@ function isParked({ owner, status, wake_at: at, waits }: RunRow): boolean {
 export type ClaimedRow = Pick<ClaimedRun, 'claim' | 'tenant'> & { readonly key: number };
 
 const NOBODY: Appended = Object.freeze({});
+/** The id of an entry has the key of its run above its seq. */
+const SEQS = 2 ** 32;
 
 /** The statements on what goes with runs. */
 interface Beside {
@@ -245,7 +247,7 @@ export class SqliteRows {
     const inserted = this.#sql.insertRun().run(row);
     if (inserted.changes === 0) return undefined;
     const key = Number(inserted.lastInsertRowid);
-    for (const [index, body] of bodies.entries()) this.#appendEntry({ run: id, fence: 0 }, index, body, now);
+    for (const [index, body] of bodies.entries()) this.#sql.insertNext().run(key, index + 1, now, body);
     const waits = isTurn(first) && this.#turns.add(run.identity, run.waits);
     if (run.openWaits !== undefined) this.waits.replace(key, run.openWaits, now);
     const wakeAt = firstWake(first, time);
@@ -291,25 +293,17 @@ export class SqliteRows {
     const now = Math.floor(time);
     const { run, expected, leaseMs, takes, status, writes, waits } = append;
     if (isReopening(append)) assertMayGoOn(run, this.#turns.otherInTurn(run));
-    const row = starts !== undefined || leaseMs !== undefined ? this.#assertMay(append) : undefined;
-    let head = expected;
-    for (const body of bodies) {
-      if (!this.#appendEntry(append, head, body, now)) break;
-      head += 1;
-    }
-    // The first one decides, because nobody else writes meanwhile.
-    if (head === expected) this.#assertMay(append);
-    if (leaseMs !== undefined && row !== undefined) {
-      this.#sql.renew().run(wholeMs(time + leaseMs, 'leaseMs'), row.key);
-    }
-    for (const id of takes ?? []) this.#inbox.take(run, id);
+    if (starts !== undefined || leaseMs !== undefined) this.#assertMay(append);
+    const key = this.#insert(append, bodies, now);
+    if (leaseMs !== undefined) this.#sql.renew().run(wholeMs(time + leaseMs, 'leaseMs'), key);
+    for (const id of takes ?? []) this.#inbox.take(key, id);
     // Before this run ends: the turn that comes next may be one of them.
     for (const start of starts ?? []) this.create(start, now);
-    if (status !== undefined) this.#sql.setStatus().run({ status, run, now });
-    if (agent !== undefined) this.#sql.setAgent().run(agent, run);
+    if (status !== undefined) this.#sql.setStatus().run(key, status, expected + bodies.length, now);
+    if (agent !== undefined) this.#sql.setAgent().run(agent, key);
     for (const told of tells ?? []) this.#tell(told, now);
     if (writes !== undefined) this.#items.write(writes, now);
-    const told = waits === undefined ? undefined : this.waits.change(this.waits.keyOf(run), waits, now);
+    const told = waits === undefined ? undefined : this.waits.change(key, waits, now);
     const isOver = status !== undefined && hasEnded(status);
     if (told === undefined && !isOver) return NOBODY;
     return { next: isOver ? this.#turns.ended(run) : undefined, ...(told === undefined ? {} : { told }) };
@@ -344,13 +338,23 @@ export class SqliteRows {
     return row;
   }
 
-  #appendEntry(
-    { run, fence, seenSignals: seen = Number.MAX_SAFE_INTEGER }: Pick<Append, 'run' | 'fence' | 'seenSignals'>,
-    head: number,
-    body: string,
-    now: number,
-  ): boolean {
-    return this.#sql.insertEntry().run({ run, fence, seen, head, now, body }).changes > 0;
+  /** The first entry decides, because nobody else writes meanwhile. @returns the key of the run. */
+  #insert(append: Append, [first, ...others]: readonly string[], now: number): number {
+    if (first === undefined) return this.#assertMay(append).key;
+    const { run, fence, expected, seenSignals = Number.MAX_SAFE_INTEGER } = append;
+    const { changes, lastInsertRowid } = this.#sql.insertEntry().run(run, expected, fence, seenSignals, now, first);
+    if (changes === 0) throw this.#whyNot(append);
+    // As a number it may have lost its last digits, which are of the seq.
+    const key = Math.floor(Number(lastInsertRowid) / SEQS);
+    for (const [index, body] of others.entries()) this.#sql.insertNext().run(key, expected + 2 + index, now, body);
+    return key;
+  }
+
+  #whyNot(append: Append): PilotageError {
+    this.#assertMay(append);
+    const { run, expected } = append;
+    const message = `Run ${run} has lost entries up to ${expected}. Restore the journal from a backup, or see with pilotage repair what is left.`;
+    return new PilotageError('journal_corrupt', message, { data: { run } });
   }
 
   /** Entries with a seq from `from` up to, and without, `end`. */
@@ -362,7 +366,7 @@ export class SqliteRows {
   /** The same, of a run whose row is known. */
   readBy(key: number, { run, head }: Pick<Claim, 'run' | 'head'>, from: number, end: number): Entry[] {
     const until = Math.min(head + 1, end);
-    const rows = this.#sql.readEntries().all<EntryRow>({ key, from, end: until });
+    const rows = this.#sql.readEntries().all<EntryRow>(key, from, until);
     const wanted = Math.max(0, until - from);
     // A run is stored with its first entry: one without entries would be waited for for ever.
     if (rows.length !== wanted || head < 1) {
@@ -488,7 +492,7 @@ export class SqliteRows {
     const { key } = row;
     this.#leaseWatch.forget(key);
     const workLeftAt = row.owner !== null && mayLive(row.owner, lease) ? Math.ceil(now) : row.work_left_at;
-    this.#sql.grant().run(lease.owner, wholeMs(now + lease.leaseMs, 'leaseMs'), workLeftAt, key);
+    this.#sql.grant().run(lease.owner, wholeMs(now + lease.leaseMs, 'leaseMs'), workLeftAt, row.head, key);
     const before = { status: row.status, wakeAt: row.wake_at };
     const waits = (row.waits ?? 0) > 0 ? ({ waits: true } as const) : undefined;
     const startsAt = row.starts_at ?? 0;
@@ -515,7 +519,8 @@ export class SqliteRows {
     const status = ended ? null : (row.waits ?? 0) > 0 ? 'pending' : parked;
     const problem = park.problem === undefined ? null : JSON.stringify(park.problem);
     const workLeftAt = park.leavesWork === true ? Math.ceil(now) : null;
-    this.#sql.release().run(news ? 0 : dueAt(park, now), status, workLeftAt, problem, row.key);
+    const wakeAt = news ? 0 : dueAt(park, now);
+    this.#sql.release().run(wakeAt, status, row.head, workLeftAt, problem, row.key);
     return !news || ended;
   }
 

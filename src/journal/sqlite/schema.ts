@@ -12,6 +12,11 @@ import { APPLICATION_ID, MIGRATIONS } from './migrations.ts';
 const APPLICATION_ID_OFFSET = 68;
 const MAGIC = 'SQLite format 3\0';
 
+/**
+ * In SQL: the id of the entry of a run, or of the row of a stream, with this number. A number that is given is bound as a float, and a sum with one
+ * would be rounded from the key 2,097,152 on.
+ */
+export const idAt = (key: string, number: string): string => `(${key} << 32) + CAST(${number} AS INTEGER)`;
 /** In SQL: the last entry that the log has of the run of a row of `runs`; NULL when it has none. */
 export const LAST_ENTRY =
   '(SELECT max(entries.id) FROM entries WHERE entries.id BETWEEN runs.key << 32 AND (runs.key << 32) + 4294967295)';

@@ -4,6 +4,7 @@ import type { StreamRow } from '#core';
 import type { StreamAppend, StreamRecord, StreamStore } from '../port-streams.ts';
 import { assertFence, assertStreamRow, runNotFound } from '../rules.ts';
 import { type StreamRowText, streamRowOf } from '../stored-rows.ts';
+import { idAt } from './schema.ts';
 import { atMost, type PreparedStatement, prepared } from './statements.ts';
 import type { StoreAccess } from './stores.ts';
 
@@ -42,11 +43,11 @@ export class SqliteStreams implements StreamStore {
     this.#begin = sql('INSERT INTO streams (run, name, rows, closed) VALUES (?, ?, 0, 0)');
     this.#insert = sql(`
       INSERT INTO stream_rows (id, at, step, call, attempt, value)
-      VALUES ((:key << 32) + :index, :at, :step, :call, :attempt, :value)`);
+      VALUES (${idAt(':key', ':index')}, :at, :step, :call, :attempt, :value)`);
     this.#set = sql('UPDATE streams SET rows = :rows, closed = :closed WHERE key = :key');
     this.#rows = sql(`
       SELECT id & 4294967295 AS "index", at, step, call, attempt, value FROM stream_rows
-      WHERE id BETWEEN (:key << 32) + :from AND (:key << 32) + 4294967295 ORDER BY id ${atMost(':limit')}`);
+      WHERE id BETWEEN ${idAt(':key', ':from')} AND (:key << 32) + 4294967295 ORDER BY id ${atMost(':limit')}`);
     this.#list = sql('SELECT name, rows, closed FROM streams WHERE run = ? ORDER BY name');
   }
 

@@ -71,7 +71,6 @@ function statementsOn(db: DatabaseSync) {
       UPDATE signals SET given = given - 1, body = CASE WHEN given = 1 THEN :body END
       WHERE tenant = :tenant AND key = :key AND id = :id AND given > 0`),
     tenantOf: sql('SELECT tenant FROM runs WHERE key = ?'),
-    keyOf: sql('SELECT key FROM runs WHERE id = ?'),
   } satisfies Record<string, PreparedStatement>;
 }
 
@@ -112,10 +111,6 @@ export class SqliteWaits {
   /** What was told to a run, and it will not take. @returns the runs that have got it. */
   giveBack(run: number, messages: readonly EventMessage[], now: number): readonly string[] {
     return messages.length === 0 ? NOBODY : this.change(run, { returns: messages }, now);
-  }
-
-  keyOf(run: string): number {
-    return Number(this.#sql.keyOf().get(run)?.['key']);
   }
 
   #tenantOf(run: number): string {
