@@ -199,7 +199,9 @@ export function agentsGiven({ planner, tools, agents = [] }: AgentParts): readon
   if (planner === undefined) {
     const [first, ...rest] = others;
     if (first === undefined) {
-      throw new PilotageError('no_planner', 'createRuntime needs an agent: give planner and tools, or agents.');
+      const message =
+        'createRuntime needs an agent: give planner and tools, or agents. A program that only lists, reads and answers the runs of others takes one that does nothing: planner: finish(), of pilotage/planners/finish.';
+      throw new PilotageError('no_planner', message);
     }
     if (tools === undefined) return [first, ...rest];
     const message = `tools belong to a planner, and each of agents has its own. Give them to the agent ${JSON.stringify(first.name)}, or give planner too.`;
