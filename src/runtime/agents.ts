@@ -4,10 +4,10 @@ import {
   assertTexts,
   defined,
   type Effect,
+  type GivenPlanner,
   type NamedModel,
   PilotageError,
   type Planner,
-  type PlannerFunction,
   type PlannerMemory,
 } from '#core';
 import {
@@ -33,7 +33,7 @@ export interface AgentParts {
    */
   readonly agents?: readonly Agent[];
   /** With `tools` the short form of one agent, which has the planner's name. It comes before those of `agents`. */
-  readonly planner?: Planner | PlannerFunction;
+  readonly planner?: GivenPlanner;
   /** The tools of `planner`: a list, or an object of tools by their names, whose values may be AI SDK `tool()` objects. */
   readonly tools?: ToolSet;
 }

@@ -487,7 +487,7 @@ describe('a process that has not the agent of a run', () => {
     const { id, journal, clock } = await parked();
     const office = deployed(journal, clock, desk);
     await office.runtime.run(id).approve();
-    await quiet(clock);
+    await quiet();
     expect(await office.runtime.run(id).record()).not.toHaveProperty('problem');
     await expect(office.runtime.run(id).approve()).rejects.toMatchObject({ code: 'pause_not_found' });
     expect(await office.runtime.run(id).record()).not.toHaveProperty('problem');

@@ -4,10 +4,9 @@ import type { LanguageModelV4Prompt, SharedV4ProviderOptions } from '@ai-sdk/pro
 import {
   assertOptions as assertKinds,
   type Clock,
+  type GivenPlanner,
   type OptionShape,
   PilotageError,
-  type Planner,
-  type PlannerFunction,
   type PlannerMemory,
   type ReasoningReplay,
   type RunView,
@@ -57,7 +56,7 @@ export interface ReactOptions {
    */
   readonly continuations?: number;
   /** The planner that takes over for the rest of the run when every model has had its tries. Without it the run ends with `no_path`, or, when the last of them refused, as `refused`. */
-  readonly fallback?: Planner | PlannerFunction;
+  readonly fallback?: GivenPlanner;
   /** How many further tries one model gets after a failure that may pass, such as a 503. Default 2. */
   readonly retries?: number;
   /** Milliseconds of silence after which a stream counts as failed, in a way that may pass. Default 120,000. */
