@@ -215,11 +215,7 @@ describe('a word of another library', () => {
       () => anAgent({ instructions: 'x' }),
       "It is systemPrompt: 'You answer in one sentence.', an option of react.",
     ],
-    [
-      'maxSteps',
-      () => react({ model, maxSteps: 3 } as never),
-      'It is limits: { steps: 20, costUsd: 0.5 }, an',
-    ],
+    ['maxSteps', () => react({ model, maxSteps: 3 } as never), 'It is limits: { steps: 20, costUsd: 0.5 }, an'],
     ['role', () => said({ role: 'user', content: 'Hi' }), "Write text: 'Hi.'."],
     ['system', () => react({ model, system: 'x' } as never), "Write systemPrompt: 'You answer in one sentence.'."],
     ['handoffs', () => anAgent({ handoffs: [] }), 'Write tools: [agentTool(writer, '],
