@@ -36,7 +36,7 @@ const config: ViteUserConfig = defineConfig({
           isolate: false,
           include: ['test/**/*.test.ts'],
           exclude: [SOAK],
-          // What the types promise is tested too. The types of everything else are the compiler's own stage.
+          // What the types promise is tested too, as most programs are compiled: without exact optional properties. All else is the compiler's own stage.
           typecheck: {
             enabled: true,
             include: ['test/**/*.test-d.ts'],

@@ -16,7 +16,7 @@ const writerModel = scriptedModel([
   { calls: [{ tool: 'search', args: { words: 'heat pumps' } }] },
   { text: '{"title": "Warm without gas", "body": "Sales of heat pumps doubled in 2025."}' },
 ]);
-const planner = react({ model: writerModel, answerSchema: z.toJSONSchema(article) });
+const planner = react({ model: writerModel, answerSchema: article });
 const writer = agent({ name: 'writer', planner, tools: [search], limits: { steps: 10 } });
 const write = agentTool(writer, { name: 'write', description: 'Writes an article.', outputSchema: article });
 

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { dirname, extname, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { describeThrown, PilotageError, type Planner, type PlannerFunction, type PlanningHints } from '#core';
+import { describeThrown, type GivenPlanner, PilotageError, type PlanningHints } from '#core';
 import { isPostgresUrl, type Journal } from '#journal';
 import type { RuntimeOptions } from '#runtime';
 import type { HandlerOptions } from '#server';
@@ -21,15 +21,7 @@ export interface Config<Other extends DriverPart = never> extends RuntimePart {
    * A planner, or the description of one: `{ driver, … }`. Default driver: `react`. Absent together with `tools`: the first of
    * `agents` is the default one.
    */
-  readonly planner?:
-    | Planner
-    | PlannerFunction
-    | ReactPart
-    | DeterministicPart
-    | FinishPart
-    | GraphPart
-    | PipelinePart
-    | Other;
+  readonly planner?: GivenPlanner | ReactPart | DeterministicPart | FinishPart | GraphPart | PipelinePart | Other;
   /** Hints for runs that are given no hints of their own. */
   readonly planningHints?: Pick<PlanningHints, 'constraints' | 'preferredTools'>;
   /** What `pilotage serve` answers, and whom: the options of `createHandler`. Default: our own API, for this machine alone. */

@@ -18,6 +18,7 @@ import {
   filledText,
   flag,
   invalidConfig,
+  isRecord,
   json,
   jsonObject,
   oneOf,
@@ -90,6 +91,12 @@ function aPlanner(value: unknown, path: string): void {
   at(path, () => asPlanner(value as Planner));
 }
 
+/** A library's schema is looked at by `react`. */
+function aSchema(value: unknown, path: string): void {
+  const isLibrarys = typeof value === 'function' || (isRecord(value) && '~standard' in value);
+  if (!isLibrarys) jsonObject(value, path);
+}
+
 const REACT: ConfigShape<Omit<ReactPart, DriverKey>> = {
   model: anything,
   prices,
@@ -99,7 +106,7 @@ const REACT: ConfigShape<Omit<ReactPart, DriverKey>> = {
   parallelToolCalls: flag,
   converse: flag,
   tasks: flag,
-  answerSchema: jsonObject,
+  answerSchema: aSchema,
   reasks: whole(0),
   continuations: whole(0),
   fallback: aPlanner,

@@ -6,10 +6,10 @@ import {
   asPlanner,
   assertOptions,
   defined,
+  type GivenPlanner,
   type Limits,
   type OptionShape,
   type Planner,
-  type PlannerFunction,
   type PlanningHints,
   type RedactionOptions,
   type UndoLimits,
@@ -121,7 +121,7 @@ async function plannerOf(part: unknown, planners: PlannerRegistry): Promise<Made
 
 const checkPart = check('a planner, a function, or { driver, … }', isRecord);
 
-function isPlanner(part: unknown): part is Planner | PlannerFunction {
+function isPlanner(part: unknown): part is GivenPlanner {
   return typeof part === 'function' || (isRecord(part) && typeof part['next'] === 'function');
 }
 

@@ -2,7 +2,7 @@
 
 import type { ArtifactRef } from './artifact.ts';
 import type { ErrorData } from './errors.ts';
-import type { Json, JsonObject } from './json.ts';
+import type { GivenJson, GivenJsonObject, Json, JsonObject } from './json.ts';
 import { CEILING_REASONS, type CeilingReason, type Limits } from './limits.ts';
 import type { FailureKind } from './outcome.ts';
 
@@ -222,6 +222,22 @@ export type PlanCall = CallParallel & { readonly plan: string };
 
 export type Decision = CallTool | CallParallel | SpawnTask | AwaitTask | RequestPause | Finish;
 export type DecisionKind = Decision['kind'];
+
+/** A part of a decision whose values are JSON as programs write it. */
+type Given<T> = {
+  readonly [K in keyof T]: T[K] extends readonly Branch[]
+    ? readonly Given<Branch>[]
+    : JsonObject extends T[K]
+      ? T[K] | (Json extends T[K] ? GivenJson : GivenJsonObject)
+      : T[K];
+};
+/**
+ * A decision as a planner may give it. Where a function returns several, or lists branches, TypeScript gives each of their objects the keys of all,
+ * as `undefined`.
+ */
+export type GivenDecision = {
+  readonly [K in DecisionKind]: Given<Extract<Decision, { readonly kind: K }>>;
+}[DecisionKind];
 
 /** The word that events and telemetry use for each kind. */
 export const DECISION_NAMES: Readonly<Record<DecisionKind, string>> = {

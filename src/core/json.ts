@@ -1,6 +1,9 @@
 /** JSON values, and plain functions over them. Recorded values are frozen, so the types are read-only. */
 export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
 export type JsonObject = { readonly [key: string]: Json };
+/** JSON as programs write it: a key that is `undefined` is left out. */
+export type GivenJson = null | boolean | number | string | readonly GivenJson[] | GivenJsonObject;
+export type GivenJsonObject = { readonly [key: string]: GivenJson | undefined };
 
 /** What one value may have, so that copying and writing it does not keep everybody else waiting. */
 export const JSON_LIMITS = {

@@ -14,6 +14,8 @@ interface Ours {
   readonly words: string;
 }
 
+const COMMAND_LINE = 'the command line';
+
 /** In small letters and without `_` and `-`, as they are compared. The first option that the place has counts; then the first of all. */
 const TABLE: readonly Ours[] = [
   // Tools.
@@ -202,11 +204,11 @@ const TABLE: readonly Ours[] = [
   {
     option: 'max-steps',
     write: '--max-steps 20',
-    of: 'the command line',
+    of: COMMAND_LINE,
     words: 'maxturns maxiterations recursionlimit steps',
   },
-  { option: 'max-cost-usd', write: '--max-cost-usd 0.5', of: 'the command line', words: 'maxbudgetusd maxcost budget' },
-  { option: 'session', write: '--session chat-1', of: 'the command line', words: 'thread threadid conversation' },
+  { option: 'max-cost-usd', write: '--max-cost-usd 0.5', of: COMMAND_LINE, words: 'maxbudgetusd maxcost budget' },
+  { option: 'session', write: '--session chat-1', of: COMMAND_LINE, words: 'thread threadid conversation' },
   // Answers.
   {
     option: 'args',
@@ -237,6 +239,7 @@ const TABLE: readonly Ours[] = [
   },
   { option: 'query', write: "query: 'Find three prices.'", of: 'the spec of a task', words: 'goal prompt task input' },
   { option: 'usd', write: 'usd: 0.03', of: 'context.spent', words: 'costusd cost price' },
+  { option: 'text', write: "text: 'Hi.'", of: 'a message', words: 'role content parts' },
   // Attachments.
   { option: 'bytes', write: 'bytes: await readFile(path)', of: 'inputs', words: 'data base64' },
   { option: 'mime', write: "mime: 'image/png'", of: 'inputs', words: 'mediatype mimetype' },
@@ -259,8 +262,9 @@ export function ourWordFor(
   const meant = TABLE.filter(({ words }) => words.split(' ').includes(near));
   const here = meant.find(({ option }) => known.includes(option));
   if (here !== undefined) return { option: here.option, advice: `Write ${here.write}.` };
-  // Another place may call an option just so.
-  const elsewhere = TABLE.find(({ option }) => plainWord(option) === plain) ?? meant[0];
+  // Another place may call an option just so. A program is not told of the command line where it has an option of its own.
+  const same = TABLE.find(({ option, of }) => plainWord(option) === plain && of !== COMMAND_LINE);
+  const elsewhere = same ?? meant[0] ?? TABLE.find(({ option }) => plainWord(option) === plain);
   return elsewhere && { advice: `It is ${elsewhere.write}, an option of ${elsewhere.of}.` };
 }
 

@@ -4,7 +4,7 @@ import type { BudgetView } from './budget-view.ts';
 import type { Compaction, CompactionAttempt, CompactionFailures, ContextLimit, Overflow } from './compaction.ts';
 import type { InputFile, LoadedInput, RunContext, SkillView } from './context.ts';
 import { type Control, WHILE_ASKED, type WhileAsked } from './control.ts';
-import type { Branch, Decision } from './decision.ts';
+import type { Branch, Decision, GivenDecision } from './decision.ts';
 import { type ErrorData, PilotageError } from './errors.ts';
 import type { Identity } from './identity.ts';
 import type { CeilingReason } from './limits.ts';
@@ -289,7 +289,15 @@ export interface Planner extends AsksModels {
 /** What becomes of a run whose plan has failed: it fails, or is paused. In both cases what has failed can be retried. */
 export type OnFailedPlan = 'fail' | 'pause';
 
+/** A decision as programs write it, alone or as a move. It is looked at, and copied as JSON, before it is carried out. */
+type Given = Decision | GivenDecision | Move | (Omit<Move, 'decision'> & { readonly decision: GivenDecision });
+type GivenSource = Given | Promise<Given> | AsyncGenerator<Delta, Given>;
+
 export type PlannerFunction = (run: RunView, signal: AbortSignal) => MoveSource;
+/** A planner, or a function that is one, as programs write them: `asPlanner` makes planners of them. */
+export type GivenPlanner =
+  | (Omit<Planner, 'next'> & { next(run: RunView, signal: AbortSignal): GivenSource })
+  | ((run: RunView, signal: AbortSignal) => GivenSource);
 
 const PLANNER: OptionShape<Planner> = {
   ...({ name: 'any', version: 'any?', wakeMode: 'any?', costless: 'any?', whileAsked: 'any?' } as const),
@@ -299,7 +307,7 @@ const PLANNER: OptionShape<Planner> = {
 const PLANNER_KEYS = Object.keys(PLANNER);
 
 /** A plain function is a planner. @throws PilotageError `no_planner`, or `invalid_config` for a bad name or wake mode. */
-export function asPlanner(planner: Planner | PlannerFunction): Planner {
+export function asPlanner(planner: GivenPlanner): Planner {
   if (typeof planner === 'function') return plannerOf(planner);
   if (typeof planner?.next === 'function') {
     if (typeof planner.name !== 'string' || planner.name === '') {
@@ -307,10 +315,11 @@ export function asPlanner(planner: Planner | PlannerFunction): Planner {
     }
     // Many a planner keeps its model under that name, and means no `models`.
     assertKnownKeys(`The planner ${planner.name}`, planner, PLANNER_KEYS, ['model'], true);
-    resolveWakeMode(planner);
+    const known = planner as Planner;
+    resolveWakeMode(known);
     assertOnFailedPlan(`The planner ${planner.name}`, planner.onFailedPlan);
     assertWhileAsked(planner.whileAsked, `The planner ${planner.name}`);
-    return planner;
+    return known;
   }
   throw new PilotageError(
     'no_planner',
@@ -319,12 +328,12 @@ export function asPlanner(planner: Planner | PlannerFunction): Planner {
 }
 
 /** The same function is the same planner, wherever it is given: agents are told apart by their planners. */
-const plannersOf = new WeakMap<PlannerFunction, Planner>();
+const plannersOf = new WeakMap<GivenPlanner, Planner>();
 
-function plannerOf(next: PlannerFunction): Planner {
+function plannerOf(next: Extract<GivenPlanner, (...args: never) => unknown>): Planner {
   const found = plannersOf.get(next);
   if (found !== undefined) return found;
-  const made = { name: next.name || 'function', next };
+  const made = { name: next.name || 'function', next: next as Planner['next'] };
   plannersOf.set(next, made);
   return made;
 }

@@ -25,6 +25,8 @@ export type {
   ExtractedFact,
   Finish,
   FinishReason,
+  GivenDecision,
+  GivenPlanner,
   GroupView,
   InputArtifact,
   Join,

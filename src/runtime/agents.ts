@@ -4,10 +4,10 @@ import {
   assertTexts,
   defined,
   type Effect,
+  type GivenPlanner,
   type NamedModel,
   PilotageError,
   type Planner,
-  type PlannerFunction,
   type PlannerMemory,
 } from '#core';
 import {
@@ -33,7 +33,7 @@ export interface AgentParts {
    */
   readonly agents?: readonly Agent[];
   /** With `tools` the short form of one agent, which has the planner's name. It comes before those of `agents`. */
-  readonly planner?: Planner | PlannerFunction;
+  readonly planner?: GivenPlanner;
   /** The tools of `planner`: a list, or an object of tools by their names, whose values may be AI SDK `tool()` objects. */
   readonly tools?: ToolSet;
 }
@@ -199,7 +199,9 @@ export function agentsGiven({ planner, tools, agents = [] }: AgentParts): readon
   if (planner === undefined) {
     const [first, ...rest] = others;
     if (first === undefined) {
-      throw new PilotageError('no_planner', 'createRuntime needs an agent: give planner and tools, or agents.');
+      const message =
+        'createRuntime needs an agent: give planner and tools, or agents. A program that only lists, reads and answers the runs of others takes one that does nothing: planner: finish(), of pilotage/planners/finish.';
+      throw new PilotageError('no_planner', message);
     }
     if (tools === undefined) return [first, ...rest];
     const message = `tools belong to a planner, and each of agents has its own. Give them to the agent ${JSON.stringify(first.name)}, or give planner too.`;

@@ -102,6 +102,7 @@ export class Fleet {
       drive: (waiting) => this.#driveNow(waiting),
       queue: (waiting) => this.enqueue(waiting),
       record: (run) => this.#record(run),
+      migrates: options.migrate !== undefined,
     });
     this.#refusals = new Refusals(deps.clock);
     this.#later = new Postponed(deps.clock);

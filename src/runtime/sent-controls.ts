@@ -12,6 +12,8 @@ interface SentPorts {
   drive(waiting: QueuedRun): Promise<void>;
   queue(waiting: QueuedRun): void;
   record(run: string): Promise<RunRecord>;
+  /** Somebody says here what becomes of runs whose agent is another one now. */
+  readonly migrates: boolean;
 }
 
 export class SentControls {
@@ -29,7 +31,7 @@ export class SentControls {
    * @throws PilotageError as `sendControl`; for a `RESUME`, which asks this process to go on, also `run_changed`.
    */
   async send(run: string, control: Control): Promise<boolean> {
-    const { identity, priority } = await sendControl(this.#deps.journal, run, control, this.#deps).catch(
+    const { identity, priority, agent } = await sendControl(this.#deps.journal, run, control, this.#deps).catch(
       async (error: unknown) => {
         if (await this.#missed(run, error)) {
           await this.#goOn(run).catch((second: unknown) => {
@@ -40,7 +42,7 @@ export class SentControls {
       },
     );
     const waiting = { run, tenant: identity.tenant, priority };
-    if (control.type !== 'PRIORITIZE') return this.#hears(control, waiting);
+    if (control.type !== 'PRIORITIZE') return this.#hears(control, waiting, agent);
     if (this.#ports.poke(run)) return true;
     const now = control.payload?.['priority'];
     this.#ports.queue({ ...waiting, priority: typeof now === 'number' ? now : priority });
@@ -50,8 +52,8 @@ export class SentControls {
   /** A message of a session was stored in the inbox of the run: somebody drives it then. */
   async told(run: string): Promise<void> {
     try {
-      const { identity, priority } = await this.#ports.record(run);
-      await this.#hears({ type: 'USER_MESSAGE' }, { run, tenant: identity.tenant, priority });
+      const { identity, priority, agent } = await this.#ports.record(run);
+      await this.#hears({ type: 'USER_MESSAGE' }, { run, tenant: identity.tenant, priority }, agent);
     } catch (error) {
       // The session was deleted since, and the message with it.
       if (!PilotageError.is(error, 'run_not_found')) throw error;
@@ -60,13 +62,17 @@ export class SentControls {
 
   async #goOn(run: string): Promise<void> {
     if (this.#ports.poke(run)) return;
-    const { identity, priority } = await this.#ports.record(run);
+    const { identity, priority, agent } = await this.#ports.record(run);
+    if (this.#isOfOthers(agent)) return;
     await this.#ports.drive({ run, tenant: identity.tenant, priority });
   }
 
   /** @returns false when only a process with the run's own code can take what was said. */
-  async #hears(control: Pick<Control, 'type'>, waiting: QueuedRun): Promise<boolean> {
+  async #hears(control: Pick<Control, 'type'>, waiting: QueuedRun, agent: string): Promise<boolean> {
     if (this.#ports.poke(waiting.run)) return true;
+    // To resume is asked of this process, which says why it cannot; a cancelled run ends under whatever code.
+    const isAsked = control.type === 'RESUME' || control.type === 'CANCEL';
+    if (!isAsked && this.#isOfOthers(agent)) return false;
     try {
       await this.#ports.drive(waiting);
     } catch (error) {
@@ -74,6 +80,11 @@ export class SentControls {
       return false;
     }
     return true;
+  }
+
+  /** A run of an agent that is not here: to look at it would only note on it that this process has other code. */
+  #isOfOthers(agent: string): boolean {
+    return !this.#ports.migrates && this.#deps.agentNamed(agent) === undefined;
   }
 
   /** Whether an answer comes too late for what perhaps nobody has noticed yet: the time of a pause is over, or what is stored answers it. */

@@ -16,7 +16,7 @@ import {
   captureObject,
   defined,
   describeThrown,
-  type Json,
+  type GivenJson,
   type JsonObject,
   type OptionShape,
   PilotageError,
@@ -28,7 +28,7 @@ export interface ScriptedCall {
   /** The id of the call. Default: an id made from the place of the reply and of the call. */
   readonly id?: string;
   readonly tool: string;
-  readonly args?: Json;
+  readonly args?: GivenJson;
   /** The arguments as text, which need not be JSON. Used in place of `args`. */
   readonly input?: string;
 }

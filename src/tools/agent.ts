@@ -6,6 +6,7 @@ import {
   assertUndoOptions,
   boundTo,
   defined,
+  type GivenPlanner,
   type Identity,
   isJsonObject,
   type Json,
@@ -14,7 +15,6 @@ import {
   type OptionShape,
   PilotageError,
   type Planner,
-  type PlannerFunction,
   readOptions,
   shownAmount,
   type UndoOptions,
@@ -87,7 +87,7 @@ export type ToolSet = readonly AnyTool[] | Readonly<Record<string, AnyTool | Unn
 export type Unnamed = UnnamedTool | (Omit<AgentTool, 'name'> & { readonly name?: never });
 
 export interface AgentOptions extends Omit<Agent, 'planner' | 'tools'> {
-  readonly planner: Planner | PlannerFunction;
+  readonly planner: GivenPlanner;
   /** The tools of the agent. Default: none. */
   readonly tools?: ToolSet;
 }

@@ -11,9 +11,9 @@ import {
   PilotageError,
   type ToolSchema,
 } from '#core';
+import { jsonSchemaOf } from '#schema';
 import type { AuthorisedTools } from './catalogue.ts';
 import { type ReadyFunction, readyTool } from './ready-tool.ts';
-import { jsonSchemaOf } from './schema.ts';
 import type { ClientTool } from './tool.ts';
 
 const SPEC: OptionShape<ClientToolSpec> = {

@@ -1,5 +1,6 @@
 /** What the other rooms and the tests may use of `tools`. */
 
+export { jsonSchemaOf } from '#schema';
 export {
   type Agent,
   type AgentLimits,
@@ -44,7 +45,7 @@ export {
   type ReadyTool,
 } from './ready-tool.ts';
 export { factKey, profileCheck, rememberTool } from './remember.ts';
-export { type Checked, checkOf, jsonSchemaOf, type ValueCheck } from './schema.ts';
+export { type Checked, checkOf, type ValueCheck } from './schema.ts';
 export {
   type ApprovalGate,
   type ArtifactDescription,

@@ -18,12 +18,13 @@ import {
   whyNoTerms,
   whyNoUsd,
 } from '#core';
+import { jsonSchemaOf } from '#schema';
 import type { Agent, AgentTool, AnyTool } from './agent.ts';
 import { agentOfCall } from './background.ts';
 import { type NamedHandle, namedHandles } from './handle.ts';
 import { assertToolKeys } from './known-keys.ts';
 import type { NamedTool } from './provider-tool.ts';
-import { checkOf, jsonSchemaOf, rankedExamples, type ValueCheck } from './schema.ts';
+import { checkOf, rankedExamples, type ValueCheck } from './schema.ts';
 import type { ApprovalGate, Backoff, ClientTool, Tool } from './tool.ts';
 
 export const DEFAULT_TIMEOUT_MS = 30_000;

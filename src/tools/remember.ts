@@ -11,7 +11,8 @@ import {
   PROFILE,
   REMEMBER,
 } from '#core';
-import { checkOf, jsonSchemaOf, type ValueCheck } from './schema.ts';
+import { jsonSchemaOf } from '#schema';
+import { checkOf, type ValueCheck } from './schema.ts';
 import { type InputSchema, type Tool, ToolFailure, tool } from './tool.ts';
 
 const MOST_FACTS = 20;

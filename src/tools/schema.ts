@@ -1,5 +1,5 @@
 /** Schemas at the tool's edge: what the model is shown, and the check that arguments and values pass. */
-import type { StandardJSONSchemaV1, StandardSchemaV1 } from '@standard-schema/spec';
+import type { StandardSchemaV1 } from '@standard-schema/spec';
 import {
   assertKnownKeys,
   captureObject,
@@ -7,96 +7,18 @@ import {
   isJsonObject,
   type Json,
   type JsonObject,
-  jsonEquals,
   limitTime,
   type OptionShape,
   PilotageError,
   systemClock,
   thaw,
 } from '#core';
-import { compileSchema, explainSchemaError, firstIssues } from '#schema';
+import { assertSchema, compileSchema, explainSchemaError, firstIssues, isStandard, standardMisfit } from '#schema';
 import type { InputSchema, Tool, ToolExample } from './tool.ts';
 
 /** `value` is what to hand on: a private copy, after the schema's own defaults and transforms. */
 export type Checked = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly why: string };
 export type ValueCheck = (value: Json) => Checked | Promise<Checked>;
-
-type Standard = StandardSchemaV1 | (StandardSchemaV1 & StandardJSONSchemaV1);
-
-function isStandard(schema: InputSchema): schema is Standard {
-  return '~standard' in schema && (typeof schema === 'object' || typeof schema === 'function');
-}
-
-/** By the schema object: a catalogue is made more than once from the same tools. */
-const written = new WeakMap<InputSchema, JsonObject>();
-
-/**
- * The JSON Schema of a Standard Schema (through its own converter) or of a plain one: a private, frozen copy, and the same one each
- * time for the same schema object.
- * @throws PilotageError `tool_schema_invalid` when a library gives no JSON Schema.
- */
-export function jsonSchemaOf(schema: InputSchema, owner: string): JsonObject {
-  assertSchema(schema, owner);
-  const known = written.get(schema);
-  if (known !== undefined) return known;
-  const json = isStandard(schema) ? standardSchema(schema, owner) : plainSchema(schema, owner);
-  written.set(schema, json);
-  return json;
-}
-
-function assertSchema(schema: InputSchema, owner: string): void {
-  if (typeof schema === 'function' || isJsonObject(schema)) return;
-  throw new PilotageError('tool_schema_invalid', `${owner} has no schema. Give a Standard Schema or a JSON Schema.`);
-}
-
-function standardSchema(schema: Standard, owner: string): JsonObject {
-  const props = schema['~standard'];
-  if (!('jsonSchema' in props)) {
-    throw new PilotageError(
-      'tool_schema_invalid',
-      `${owner} has a schema of ${props.vendor} that gives no JSON Schema. Upgrade ${props.vendor}, or pass a plain JSON Schema.`,
-    );
-  }
-  const write = (): JsonObject => captureObject(props.jsonSchema.input({ target: 'draft-07' }), `${owner} schema`).json;
-  try {
-    const json = write();
-    if (!JSON.stringify(json).includes('"default":')) return json;
-    untilNextMillisecond();
-    return captureObject(constantPart(json, write()), `${owner} schema`).json;
-  } catch (cause) {
-    const why = describeThrown(cause).replace(/\.?$/, '.');
-    const message = `${owner} has a schema that cannot be written as JSON Schema: ${why} Use types that JSON has: for a date its text.`;
-    throw new PilotageError('tool_schema_invalid', message, { cause });
-  }
-}
-
-/** A default that is made anew each time is another one at another moment. */
-function untilNextMillisecond(): void {
-  for (const now = Date.now(); Date.now() === now; );
-}
-
-/**
- * The schema without defaults that are made anew each time, such as a moment or an id: they are made when arguments are checked. Written down,
- * they would show a model a value that no call gets, and make the tool another one in each process.
- */
-function constantPart(one: Json, other: Json): Json {
-  if (Array.isArray(one))
-    return one.map((item, index) => constantPart(item, (other as readonly Json[])[index] ?? null));
-  if (!isJsonObject(one)) return one;
-  const again = other as JsonObject;
-  const kept = Object.entries(one).filter(([key, value]) => key !== 'default' || jsonEquals(value, again[key] ?? null));
-  return Object.fromEntries(kept.map(([key, value]) => [key, constantPart(value, again[key] ?? null)]));
-}
-
-function plainSchema(schema: JsonObject, owner: string): JsonObject {
-  try {
-    return captureObject(schema, `${owner} schema`).json;
-  } catch (cause) {
-    throw new PilotageError('tool_schema_invalid', `${owner} has a schema that is not JSON: ${describeThrown(cause)}`, {
-      cause,
-    });
-  }
-}
 
 /**
  * The compiled check. It never throws, also when the schema's own code does.
@@ -141,12 +63,9 @@ function threw(thrown: unknown): Checked {
 }
 
 function standardResult(result: StandardSchemaV1.Result<unknown>): Checked {
-  if (result.issues === undefined) return { ok: true, value: result.value };
-  const why = result.issues.map(({ path, message }) => {
-    const keys = path?.map((part) => String(typeof part === 'object' ? part.key : part)) ?? [];
-    return `${['', ...keys].join('/') || '/'}: ${message}`;
-  });
-  return { ok: false, why: firstIssues(why) };
+  return result.issues === undefined
+    ? { ok: true, value: result.value }
+    : { ok: false, why: standardMisfit(result.issues) };
 }
 
 function fitJsonSchema(schema: JsonObject, owner: string): (value: unknown) => Checked {

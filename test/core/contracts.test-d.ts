@@ -1,5 +1,5 @@
 import { describe, expectTypeOf, it } from 'vitest';
-import type { ErrorCode, EventType, Json, Planner, RunEvent } from '#pilotage';
+import { agent, type ErrorCode, type EventType, type Json, type Planner, type RunEvent } from '#pilotage';
 import type {
   Decision,
   DecisionKind,
@@ -149,5 +149,43 @@ describe('words', () => {
     expectTypeOf<'journal_corrupt'>().toExtend<ErrorCode>();
     expectTypeOf<string>().not.toExtend<ErrorCode>();
     expectTypeOf<string>().not.toExtend<EntryKind>();
+  });
+});
+
+describe('a planner as programs write it', () => {
+  it('may call another tool with other arguments in each of its returns, and in a list of branches', () => {
+    agent({
+      name: 'by hand',
+      planner: (run) => {
+        if (run.trajectory.count === 0) return { kind: 'call_tool', tool: 'look_up', args: { order: 'A-17' } };
+        if (run.trajectory.count === 1) {
+          const branches = [
+            { tool: 'refund', args: { order: 'A-17', amount: 1 } },
+            { tool: 'mail', args: { to: 'ana' } },
+          ];
+          return { kind: 'call_parallel', branches };
+        }
+        return { kind: 'finish', reason: 'goal', payload: { paid: 1 } };
+      },
+      tools: [],
+    });
+    agent({
+      name: 'an object',
+      planner: {
+        name: 'object',
+        next: async (run) =>
+          run.trajectory.count === 0
+            ? { decision: { kind: 'call_tool', tool: 'a', args: { city: 'x' } } }
+            : { decision: { kind: 'call_tool', tool: 'b', args: { order: 'x' } }, text: 'b' },
+      },
+      tools: [],
+    });
+  });
+
+  it('has no values that JSON has not, and no fields of no decision', () => {
+    // @ts-expect-error a Date is no JSON
+    agent({ name: 'x', planner: () => ({ kind: 'call_tool', tool: 'a', args: { at: new Date() } }), tools: [] });
+    // @ts-expect-error it names no tool
+    agent({ name: 'x', planner: () => ({ kind: 'call_tool', args: {} }), tools: [] });
   });
 });

@@ -3,6 +3,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import type { Json, JsonObject } from '#core';
 import { openaiCompatible } from '#model/openai-compatible';
+import { react } from '#planners/react';
 import { GUIDANCE } from '#prompt';
 import { type OpenAIServer, openaiServer, type ScriptedReply, type ServerReply, scriptedModel } from '#testing';
 import { only } from '../kit/events.ts';
@@ -342,5 +343,62 @@ describe('a provider that refuses the response format, over HTTP', () => {
     const { result, events } = await playStreamed({ model, react: { answerSchema } });
     expect(result).toMatchObject({ payload: OSLO });
     expect(shownTexts(events)).toEqual([JSON.stringify(OSLO)]);
+  });
+});
+
+describe('an answer with a schema of a library', () => {
+  const stay = z.object({
+    city: z.string(),
+    nights: z.int().refine((nights) => nights < 30, 'at most 29 nights'),
+    guests: z.array(z.object({ name: z.string() })).default([]),
+  });
+  const wanted = { city: 'Oslo', nights: 3 };
+
+  it('is asked for as closed JSON Schema, and its payload is the JSON that the model has written', async () => {
+    const { result, requests } = await played([text(JSON.stringify(wanted))], { react: { answerSchema: stay } });
+    expect(result).toMatchObject({ reason: 'goal', payload: wanted });
+    expect(requests[0]?.responseFormat).toMatchObject({
+      type: 'json',
+      schema: {
+        type: 'object',
+        required: ['city', 'nights'],
+        properties: { guests: { items: { properties: { name: { type: 'string' } }, additionalProperties: false } } },
+        additionalProperties: false,
+      },
+    });
+  });
+
+  it('is checked by what JSON Schema cannot say, and the model is told', async () => {
+    const { result, requests } = await played(
+      [text(JSON.stringify({ city: 'Oslo', nights: 90 })), text(JSON.stringify(wanted))],
+      { react: { answerSchema: stay } },
+    );
+    expect(result).toMatchObject({ reason: 'goal', payload: wanted });
+    expect(JSON.stringify(requests[1]?.prompt)).toContain('/nights: at most 29 nights');
+  });
+
+  it('may be one that is no object, and of which no part of an intersection is closed', async () => {
+    const both = z.array(z.intersection(z.object({ a: z.string() }), z.object({ b: z.string() })));
+    const pairs = [{ a: 'x', b: 'y' }];
+    const { result } = await played([text(JSON.stringify({ answer: pairs }))], { react: { answerSchema: both } });
+    expect(result).toMatchObject({ reason: 'goal', payload: pairs });
+  });
+
+  it('is what it was when the library has written it as JSON Schema', async () => {
+    const answerSchema = z.toJSONSchema(stay);
+    const all = { ...wanted, guests: [] };
+    const { requests } = await played([text(JSON.stringify(all))], { react: { answerSchema } });
+    expect(requests[0]?.responseFormat).toMatchObject({ schema: JSON.parse(JSON.stringify(answerSchema)) });
+  });
+
+  it('fails the run when its check is a promise, and says so', async () => {
+    const slow = stay.refine(() => Promise.resolve(true));
+    const { result } = await played([text(JSON.stringify(wanted))], { react: { answerSchema: slow } });
+    expect(result).toMatchObject({ status: 'failed', error: { message: expect.stringContaining('is a promise') } });
+  });
+
+  it('is refused when it cannot be written as JSON Schema', () => {
+    const answerSchema = z.object({ at: z.date() });
+    expect(() => react({ model: scriptedModel([]), answerSchema })).toThrow('cannot be written as JSON Schema');
   });
 });

@@ -60,6 +60,7 @@ const pages: readonly Page[] = [
   page('docs/streams.md', 6, (name) => name >= firstOfStreams && name < firstBehindStreams),
   page('docs/compared.md', 3, (name) => name >= firstBehindStreams && name < firstOfServer),
   page('docs/server.md', 2, (name) => name === '70-server.ts'),
+  page('docs/testing.md', 5, (name) => name >= '71'),
   page('docs/undo.md', 6, (name) => name >= firstOfUndo && name < firstOfStreams),
 ];
 
@@ -141,6 +142,8 @@ const SHOWN: Readonly<Record<string, readonly RegExp[]>> = {
   '16-flow-failure.ts': [/^other_card after card_refused\npaid with the valid card\nsorry: pay tool_rejected\n$/],
   '16-flow-race.ts': [/^.*\n90 are covered\.\n.*\nThe person says false\.\n.*"branch":"late".*\nNobody has answered/],
   '70-server.ts': [/^paused\nrefund \[ 'approve', 'reject', 'answer' \]\ntool\.completed refund\nPaid back\.\n$/],
+  '71-test-an-agent.ts': [/^2 decisions agree\nDear Ana, it was 42\.\n$/],
+  '72-crash-test.ts': [/^true \[\]\n$/],
   // The order of the first page is not made in the second one before that is filled again.
   '17-live-handle.ts': [
     /^closed with 2 .*: closing$/m,

@@ -39,6 +39,10 @@ const started = (more: object): unknown => {
   const { runtime: made } = world({ planner });
   return made.start('q', { identity: local('ana'), ...more } as never);
 };
+const said = (message: object): unknown =>
+  world({ planner })
+    .runtime.session('s')
+    .send(message as never);
 const forked = async (more: object): Promise<unknown> => {
   const run = await start(world({ planner }));
   await run.result();
@@ -211,6 +215,8 @@ describe('a word of another library', () => {
       () => anAgent({ instructions: 'x' }),
       "It is systemPrompt: 'You answer in one sentence.', an option of react.",
     ],
+    ['maxSteps', () => react({ model, maxSteps: 3 } as never), 'It is limits: { steps: 20, costUsd: 0.5 }, an'],
+    ['role', () => said({ role: 'user', content: 'Hi' }), "Write text: 'Hi.'."],
     ['system', () => react({ model, system: 'x' } as never), "Write systemPrompt: 'You answer in one sentence.'."],
     ['handoffs', () => anAgent({ handoffs: [] }), 'Write tools: [agentTool(writer, '],
     [

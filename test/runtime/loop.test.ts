@@ -27,7 +27,8 @@ describe('what a run needs to begin', () => {
       const refused = runtime.start('q', { identity });
       await expect(refused).rejects.toMatchObject({ code: 'identity_required', data: { missing: [part] } });
     }
-    await expect(runtime.start('q', { identity: undefined as never })).rejects.toMatchObject({
+    // @ts-expect-error an identity that got lost is refused, by the type too where optional properties are exact
+    await expect(runtime.start('q', { identity: undefined })).rejects.toMatchObject({
       code: 'identity_required',
     });
     expect(await runtime.list()).toEqual([]);

@@ -479,3 +479,30 @@ describe('a worker', () => {
     await second.runtime.close();
   });
 });
+
+describe('a process that has not the agent of a run', () => {
+  const desk: Code = { name: 'desk', next: script(), tools: [] };
+
+  it('stores what is said to the run, and notes nothing on it', async () => {
+    const { id, journal, clock } = await parked();
+    const office = deployed(journal, clock, desk);
+    await office.runtime.run(id).approve();
+    await quiet();
+    expect(await office.runtime.run(id).record()).not.toHaveProperty('problem');
+    await expect(office.runtime.run(id).approve()).rejects.toMatchObject({ code: 'pause_not_found' });
+    expect(await office.runtime.run(id).record()).not.toHaveProperty('problem');
+    await office.runtime.close();
+    const own = deployed(journal, clock, { version: '1' });
+    await own.runtime.run(id).resume();
+    expect(await own.runtime.run(id).result()).toMatchObject({ status: 'finished' });
+    expect(paid).toEqual([{ sum: 5 }]);
+  });
+
+  it('ends a run that it cancels, and says why it cannot go on with one', async () => {
+    const { id, journal, clock } = await parked();
+    const office = deployed(journal, clock, desk).runtime.run(id);
+    await expect(office.resume()).rejects.toMatchObject({ code: 'run_changed' });
+    await office.cancel();
+    expect(await office.result()).toMatchObject({ reason: 'cancelled' });
+  });
+});

@@ -5,6 +5,7 @@ import {
   type Clock,
   defined,
   describeThrown,
+  type GivenPlanner,
   hasMethods,
   isOptionsRecord,
   MAX_AT_ONCE,
@@ -12,7 +13,6 @@ import {
   type OptionShape,
   PilotageError,
   type Planner,
-  type PlannerFunction,
   type PlanTry,
   type RedactRule,
   type RunView,
@@ -87,7 +87,7 @@ export interface PipelineOptions {
   /** How many further models are asked after the first. Default 2. */
   readonly modelRetries?: number;
   /** The planner that takes over when the models gave no plan. Its plans are checked too. Without it the run ends with `no_path`. */
-  readonly fallback?: Planner | PlannerFunction;
+  readonly fallback?: GivenPlanner;
   /** The tool that carries out steps of the type `internal`. Without it such steps are refused. */
   readonly internal?: string;
   /** The most steps of a plan. Default 1,000. */

@@ -1,7 +1,17 @@
 /** The form of an answer that has to fit a schema: what the model is asked for, and how its answer is read. */
-import { isJsonObject, type Json, type JsonObject, jsonEquals } from '#core';
+import type { StandardSchemaV1 } from '@standard-schema/spec';
+import {
+  captureObject,
+  describeThrown,
+  isJsonObject,
+  type Json,
+  type JsonObject,
+  jsonEquals,
+  PilotageError,
+  thaw,
+} from '#core';
 import { coerceToSchema, DEFAULT_PARSE_LIMITS, isObjectSchema, type ParseIssue, readStrictJson } from '#parse';
-import { explainSchemaError, firstIssues, schemaErrors } from '#schema';
+import { explainSchemaError, firstIssues, isStandard, jsonSchemaOf, schemaErrors, standardMisfit } from '#schema';
 
 /** The answer as the user's schema wants it, or what does not fit, in words for the model. */
 type ReadAnswer =
@@ -17,12 +27,80 @@ export interface AnswerForm {
   read(answer: Json): ReadAnswer;
 }
 
-/** An answer that need not be an object is asked for as `{ "answer": … }`, and taken out of it again. */
-export function answerForm(schema: JsonObject): AnswerForm {
+/** What a schema says beyond what JSON Schema can: `undefined` when the answer fits. */
+type OwnCheck = (answer: Json) => string | undefined;
+
+/**
+ * An answer that need not be an object is asked for as `{ "answer": … }`, and taken out of it again.
+ * @throws PilotageError `invalid_config` for what is neither a Standard Schema nor a JSON Schema.
+ */
+export function answerForm(given: object): AnswerForm {
+  const schema = writtenSchema(given);
+  const check = ownCheck(given);
   const wrapper = wrapped(schema);
-  const callSchema = wrapper;
-  if (isObjectSchema(schema)) return { schema, callSchema, read: (answer) => readAs(jsonIn(answer), schema) };
-  return { schema: wrapper, callSchema, read: (answer) => readWrapped(jsonIn(answer), schema, wrapper) };
+  const read = (answer: Json): ReadAnswer =>
+    isObjectSchema(schema) ? readAs(jsonIn(answer), schema) : readWrapped(jsonIn(answer), schema, wrapper);
+  return {
+    schema: isObjectSchema(schema) ? schema : wrapper,
+    callSchema: wrapper,
+    read: (answer) => {
+      const found = read(answer);
+      const why = 'misfit' in found ? undefined : check?.(found.answer);
+      return why === undefined ? found : misfit(why);
+    },
+  };
+}
+
+const OWNER = 'The option answerSchema of react';
+
+/** What makes a JSON Schema may give it a type, and functions, of its own. */
+function writtenSchema(given: object): JsonObject {
+  try {
+    return isLibrarySchema(given) ? closed(jsonSchemaOf(given, OWNER)) : captureObject(given, 'answerSchema').json;
+  } catch (cause) {
+    if (PilotageError.is(cause) && cause.code === 'tool_schema_invalid') {
+      throw new PilotageError('invalid_config', cause.message, { cause });
+    }
+    const message = `${OWNER} must be a JSON Schema, or a schema of a library such as zod: ${describeThrown(cause)}`;
+    throw new PilotageError('invalid_config', message, { cause });
+  }
+}
+
+/** A JSON Schema that a library has written may keep the schema that it comes from, where nobody sees it. */
+function isLibrarySchema(given: object): given is StandardSchemaV1 {
+  if (!isStandard(given)) return false;
+  return Object.getPrototypeOf(given) !== Object.prototype || Object.keys(given).includes('~standard');
+}
+
+/** The answer stays as it was written: only whether it fits is asked. */
+function ownCheck(given: object): OwnCheck | undefined {
+  if (!isLibrarySchema(given)) return undefined;
+  return (answer) => {
+    const result = given['~standard'].validate(thaw(answer));
+    if (!(result instanceof Promise)) return result.issues && standardMisfit(result.issues);
+    const message = `${OWNER} has a check that is a promise. Leave it out of answerSchema, and make it where the answer is used.`;
+    throw new PilotageError('invalid_config', message);
+  };
+}
+
+/** These hold schemas of which a value has to fit one, or which describe a part of it. */
+const BY_NAME: ReadonlySet<string> = new Set(['properties', '$defs', 'definitions']);
+const BY_PLACE: ReadonlySet<string> = new Set(['items', 'prefixItems', 'additionalProperties', 'anyOf', 'oneOf']);
+
+/** Libraries leave the objects that they describe open, and providers that hold a model to a schema want them closed. */
+function closed(schema: JsonObject): JsonObject {
+  const parts = Object.entries(schema).map(([key, value]): [string, Json] => {
+    if (BY_PLACE.has(key)) return [key, closedIn(value)];
+    if (!BY_NAME.has(key) || !isJsonObject(value)) return [key, value];
+    return [key, Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, closedIn(inner)]))];
+  });
+  const isOpen = isJsonObject(schema['properties']) && schema['additionalProperties'] === undefined;
+  return { ...Object.fromEntries(parts), ...(isOpen ? { additionalProperties: false } : {}) };
+}
+
+function closedIn(value: Json): Json {
+  if (Array.isArray(value)) return value.map(closedIn);
+  return isJsonObject(value) ? closed(value) : value;
 }
 
 function wrapped({ default: _, $schema, ...schema }: JsonObject): JsonObject {

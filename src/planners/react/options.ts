@@ -4,11 +4,9 @@ import type { LanguageModelV4Prompt, SharedV4ProviderOptions } from '@ai-sdk/pro
 import {
   assertOptions as assertKinds,
   type Clock,
-  isJsonObject,
+  type GivenPlanner,
   type OptionShape,
   PilotageError,
-  type Planner,
-  type PlannerFunction,
   type PlannerMemory,
   type ReasoningReplay,
   type RunView,
@@ -46,8 +44,9 @@ export interface ReactOptions {
    */
   readonly tasks?: boolean;
   /**
-   * JSON Schema of the answer. An answer that does not fit is given back to the model. With a schema, the payload of the run is a
-   * JSON value. What need not be an object is asked for inside one, `{ "answer": … }`, and taken out of it.
+   * The schema of the answer: a Standard Schema, such as one of zod, or a JSON Schema. An answer that does not fit is given back to the model. With a
+   * schema, the payload of the run is a JSON value, as the model has written it: `schema.parse(await run.payload())` gives it its type, defaults and
+   * transforms. What need not be an object is asked for inside one, `{ "answer": … }`, and taken out of it.
    */
   readonly answerSchema?: object;
   /** How often in a row a model is asked again after a faulty reply, before the next model is asked. Default 2. */
@@ -57,7 +56,7 @@ export interface ReactOptions {
    */
   readonly continuations?: number;
   /** The planner that takes over for the rest of the run when every model has had its tries. Without it the run ends with `no_path`, or, when the last of them refused, as `refused`. */
-  readonly fallback?: Planner | PlannerFunction;
+  readonly fallback?: GivenPlanner;
   /** How many further tries one model gets after a failure that may pass, such as a 503. Default 2. */
   readonly retries?: number;
   /** Milliseconds of silence after which a stream counts as failed, in a way that may pass. Default 120,000. */
@@ -122,7 +121,7 @@ const OPTIONS: OptionShape<ReactOptions> = {
   parallelToolCalls: 'flag?',
   converse: 'flag?',
   tasks: 'flag?',
-  answerSchema: 'any?',
+  answerSchema: 'schema?',
   reasks: 'whole?',
   continuations: 'whole?',
   fallback: 'planner?',
@@ -145,12 +144,9 @@ export function assertReactOptions(options: ReactOptions): void {
   assertKinds('react', options, OPTIONS);
   if (options.memory !== undefined) assertKinds('the memory of react', options.memory, MEMORY);
   if (options.compaction !== undefined) assertKinds('the compaction of react', options.compaction, COMPACTION);
-  const { reasoningReplay, answerSchema, buildPrompt } = options;
+  const { reasoningReplay, buildPrompt } = options;
   if (reasoningReplay !== undefined && reasoningReplay !== 'never' && reasoningReplay !== 'text') {
     throw refuse('reasoningReplay', String(reasoningReplay), 'never or text');
-  }
-  if (answerSchema !== undefined && !isJsonObject(answerSchema)) {
-    throw refuse('answerSchema', typeof answerSchema, 'a JSON Schema object, such as z.toJSONSchema(schema)');
   }
   if (buildPrompt !== undefined && typeof buildPrompt !== 'function') {
     throw refuse('buildPrompt', typeof buildPrompt, 'a function');

@@ -4,13 +4,10 @@ import {
   addUsage,
   asPlanner,
   assertIdentity,
-  captureObject,
   type Delta,
   defined,
-  describeThrown,
   isJsonObject,
   type Json,
-  type JsonObject,
   type Move,
   type OutputMode,
   PilotageError,
@@ -60,7 +57,7 @@ export function react(options: ReactOptions): Planner {
   const pool = modelPool(options.model, options.prices, { needs: 'calls' });
   const fallback = options.fallback === undefined ? undefined : asPlanner(options.fallback);
   const { reasks = DEFAULT_REASKS, clock = systemClock, retries, stallMs } = options;
-  const form = options.answerSchema === undefined ? undefined : answerForm(answerSchemaOf(options.answerSchema));
+  const form = options.answerSchema === undefined ? undefined : answerForm(options.answerSchema);
   const requests = new Requests(options, form);
   const making = {
     options,
@@ -293,16 +290,6 @@ function withBefore(asked: ModelAnswer, { used }: ModelTurn): ModelAnswer {
 /** No model is left that could be asked. */
 function isRefused({ decision, fault }: Move): boolean {
   return decision.kind === 'finish' && decision.reason === 'refused' && fault === undefined;
-}
-
-/** What makes a JSON Schema may give it a type, and functions, of its own. @throws PilotageError `invalid_config`. */
-function answerSchemaOf(given: object): JsonObject {
-  try {
-    return captureObject(given, 'answerSchema').json;
-  } catch (cause) {
-    const message = `The option answerSchema of react must be a JSON Schema: ${describeThrown(cause)}`;
-    throw new PilotageError('invalid_config', message, { cause });
-  }
 }
 
 /** The models of the tries that failed, a name for each try. */

@@ -4,10 +4,10 @@ import {
   type Clock,
   defined,
   fieldOf,
+  type GivenPlanner,
   type MoveSource,
   PilotageError,
   type Planner,
-  type PlannerFunction,
   type RunView,
 } from '#core';
 import { type AnyTool, resultOf, type Tool, type ToolSet } from '#tools';
@@ -214,7 +214,7 @@ function isParked(reason: unknown): boolean {
   return PilotageError.is(reason) && reason.data?.['waits'] === true;
 }
 
-export function mortalPlanner(given: Planner | PlannerFunction, process: CrashProcess, record: CrashRecord): Planner {
+export function mortalPlanner(given: GivenPlanner, process: CrashProcess, record: CrashRecord): Planner {
   const planner = asPlanner(given);
   const { name, version, wakeMode, modelDriven } = planner;
   const compact = planner.compact?.bind(planner);

@@ -1,5 +1,5 @@
 /** What is played through crashes: a planner, its tools, and the people around it. */
-import type { Clock, Control, Entry, Json, Limits, OptionShape, Planner, PlannerFunction } from '#core';
+import type { Clock, Control, Entry, GivenPlanner, Json, Limits, OptionShape } from '#core';
 import type { Journal } from '#journal';
 import type { PauseNotice, Run, RuntimeOptions } from '#runtime';
 import type { RunState } from '#state';
@@ -11,7 +11,7 @@ export interface CrashScenario {
    * Must decide by the run's view alone, and end with the same reason and payload whenever the outcomes are the same. The
    * tasks that it starts have it too.
    */
-  readonly planner: Planner | PlannerFunction;
+  readonly planner: GivenPlanner;
   /** Made anew for each process. A tool whose effect is counted calls `world.effect(context)` at the moment of it. */
   readonly tools: (world: CrashWorld) => readonly AnyTool[];
   readonly query: string;
