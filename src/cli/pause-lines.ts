@@ -285,3 +285,8 @@ function answerFlags(id: string, { reason, payload, run }: PauseNotice): string[
       return [];
   }
 }
+
+/** Nothing is known of the question that somebody names. */
+export function unknownPause(): PilotageError {
+  return new PilotageError('pause_not_found', 'No pause with this token is open, and none is known that was.');
+}
