@@ -6,7 +6,7 @@ import { createRuntime } from '#runtime';
 import { asks, parallel, script } from '../kit/decisions.ts';
 import { temporaryFile } from '../kit/files.ts';
 import { make } from '../kit/tools.ts';
-import { until } from '../kit/waiting.ts';
+import { gate, until } from '../kit/waiting.ts';
 import { makeFolder } from './command.ts';
 
 const ask = make('ask', async (_, context) => (await context.ask({ question: 'Well?' })) as string);
@@ -43,4 +43,30 @@ it.each([
   expect(told).not.toContain('superseded');
   if (how === 'goes on')
     expect((await command('approve', 'r1', '--token', 'pause_none')).stderr).toContain('none is known');
+});
+
+it('events --follow shows how each question is answered once, also when others come after it', async () => {
+  const path = temporaryFile();
+  const folder = makeFolder();
+  const journal = sqliteJournal({ path });
+  const gates = [gate(), gate(), gate()];
+  const asks = make('asks', async ({ after }, context) => {
+    await gates[Number(after)]?.opened;
+    return (await context.ask({ question: `Number ${Number(after)}?` })) as string;
+  });
+  const calls = gates.map((_, after) => ({ tool: 'asks', args: { after } }));
+  const runtime = createRuntime({ planner: script(parallel(calls)), tools: [asks], journal });
+  const run = await runtime.start('q', { identity: local('ana', { run: 'r1' }) });
+  const follower = folder.start(['events', 'r1', '--follow', '--journal', path]);
+  for (const [number, each] of gates.entries()) {
+    each.open();
+    await follower.untilOutput(new RegExp(`asks: Number ${number}\\?[^]*answer `));
+  }
+  await run.cancel();
+  await run.result();
+  await runtime.close();
+  const { stdout } = await follower.done;
+  await journal.close();
+  const shown = stdout.split('\n').filter((line) => line.includes('waits for an answer'));
+  expect(shown.map((line) => /Number \d/.exec(line)?.[0])).toEqual(['Number 0', 'Number 1', 'Number 2']);
 });

@@ -82,6 +82,7 @@ async function whyLate(run: Run, message: A2aMessage): Promise<string> {
     return '';
   } catch (error) {
     if (PilotageError.is(error, 'superseded') || PilotageError.is(error, 'run_ended')) return `${error.message} `;
+    if (PilotageError.is(error, 'payload_invalid')) return '';
     throw error;
   }
 }
