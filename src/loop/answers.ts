@@ -9,6 +9,7 @@ import {
   branchId,
   type Control,
   defined,
+  type EntryBody,
   type ErrorCode,
   type ErrorData,
   isJsonObject,
@@ -62,8 +63,8 @@ export interface TakePorts {
   withdrawBelow(control: Control): Promise<readonly string[]>;
   /** Whether the store has the artifact that is referred to. */
   isStored(ref: Json): Promise<boolean>;
-  /** How the pause with this token was closed, or the last one that was; `undefined` when it never was. */
-  closedBy(token: Json | undefined): Promise<ClosedPause | undefined>;
+  /** How the pause with this token was closed, or the last one that was, also by entries that are `made` and not stored yet; `undefined` when it never was. */
+  closedBy(token: Json | undefined, made: readonly EntryBody[]): Promise<ClosedPause | undefined>;
   /** Why the breakpoint of a PAUSE would never be met. */
   unfitBreakpoint(payload: JsonObject): PilotageError | undefined;
   /** The tool can be asked whether a call of it has happened. */
@@ -78,6 +79,8 @@ export interface AnswerPorts extends TakePorts {
   readonly storedAt: number;
   /** What the planner has not heard yet, up to this message. */
   readonly fresh: RunState['fresh'];
+  /** The entries of the same reading so far. */
+  readonly made: readonly EntryBody[];
   /** An answer of the same reading has taken the call out of its plan. */
   isTakenOut(call: number): boolean;
 }
@@ -294,10 +297,10 @@ async function closedBefore(
   type: string,
   token: Json | undefined,
   open: readonly OpenPause[],
-  { closedBy }: TakePorts,
+  { closedBy, made }: AnswerPorts,
 ): Promise<PilotageError | undefined> {
   if (token === undefined ? open.length > 0 : open.some((pause) => pause.token === token)) return undefined;
-  const closed = await closedBy(token);
+  const closed = await closedBy(token, made);
   return closed && tooLate(type, closed);
 }
 

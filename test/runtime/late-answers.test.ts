@@ -3,7 +3,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { flow, node, race } from '#flow';
 import { type Journal, memoryJournal } from '#journal';
 import { agent, createRuntime, local, type Run } from '#pilotage';
-import { call, parallel, script } from '../kit/decisions.ts';
+import { call, script } from '../kit/decisions.ts';
 import { make } from '../kit/tools.ts';
 import { until } from '../kit/waiting.ts';
 import { type World, type WorldOptions, world } from '../kit/world.ts';
@@ -60,7 +60,8 @@ it('says which branch of a flow has won, to whoever answers through the run abov
 
 it('of two answers that are given at once where nobody can go on with the run, one is told that it does not count', async () => {
   const journal = memoryJournal();
-  await asking({ journal, planner: script(parallel([{ tool: 'pay', args: {} }])) }, async (run, token, { runtime }) => {
+  const planner = script(call('pay'));
+  await asking({ journal, planner }, async (run, token, { runtime }) => {
     await runtime.close();
     const [one, two] = [apart(journal), apart(journal)];
     const both = Promise.withResolvers<void>();
@@ -82,6 +83,13 @@ it('of two answers that are given at once where nobody can go on with the run, o
       code: 'pause_not_found',
       message: expect.stringMatching(/is stored already \((APPROVE of bea|REJECT of cem)\)/),
     });
+    const next = world({ journal, planner, tools: [ask, pay] }).runtime.run(run.id);
+    await next.resume();
+    await next.result();
+    const told = [];
+    for await (const event of next.events({ follow: false }))
+      if (event.type === 'control.rejected') told.push(event.error.message);
+    expect(told).toEqual([expect.stringMatching(/was answered with (approve by bea|reject by cem) at/)]);
   });
 });
 
