@@ -17,8 +17,8 @@ export const RUNTIME: readonly Mutant[] = [
   {
     name: 'judge an answer by the clock of who reads it',
     file: 'loop/controls.ts',
-    find: '{ ...ports, storedAt, isTakenOut, fresh }',
-    replace: '{ ...ports, storedAt: ports.now, isTakenOut, fresh }',
+    find: '{ ...ports, storedAt, isTakenOut, fresh, made: entries }',
+    replace: '{ ...ports, storedAt: ports.now, isTakenOut, fresh, made: entries }',
   },
   {
     name: 'take what was said last first',

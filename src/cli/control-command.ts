@@ -13,11 +13,20 @@ import {
   PilotageError,
 } from '#core';
 import type { Journal } from '#journal';
-import { addressee, callMeant, type PauseNotice, type Speaker, sendControl, speakerOn, wholePauses } from '#runtime';
+import {
+  addressee,
+  callMeant,
+  type PauseNotice,
+  type Speaker,
+  sendControl,
+  speakerOn,
+  wholePauses,
+  whyLate,
+} from '#runtime';
 import { asksNothing, foldEntries, type RunState } from '#state';
 import type { ControlName } from './help.ts';
 import { hint, type Options } from './options.ts';
-import { commandsFor, ownAnswer, pauseLines, pauseNotices } from './pause-lines.ts';
+import { commandsFor, ownAnswer, pauseLines, pauseNotices, unknownPause } from './pause-lines.ts';
 import { openJournal, withJournal } from './project.ts';
 import { NOT_TAKEN, type Receipt, receiptsOf, type StoredControl } from './receipts.ts';
 import { EXIT, isRefusal, type Terminal, UsageError } from './terminal.ts';
@@ -255,7 +264,7 @@ async function storedAt(
   speaker?: Speaker,
 ): Promise<StoredControl> {
   try {
-    if (asked !== undefined && asked.ending === null) assertIsAsked(asked, control);
+    if (asked !== undefined && asked.ending === null) await assertIsAsked(journal, to, asked, control);
     const { head } = await sendControl(journal, to, control, speaker);
     return { to, control: control.id, from: head + 1 };
   } catch (error) {
@@ -264,15 +273,15 @@ async function storedAt(
   }
 }
 
-function assertIsAsked(state: RunState, { type, payload }: Control): void {
+/** @param to whose question the control answers: the run itself, or a task below it. */
+async function assertIsAsked(journal: Journal, to: string, state: RunState, control: Control): Promise<void> {
+  const { type, payload } = control;
   const token = payload?.['token'];
   const pauses = pauseNotices(state);
-  if (pauses.length === 0) {
-    throw new PilotageError('pause_not_found', `Nothing was answered: ${asksNothing(state)}.`);
-  }
   const pause = token === undefined ? pauses[0] : pauses.find((open) => open.token === token);
   if (pause === undefined) {
-    throw new PilotageError('pause_not_found', 'No pause with this token is open: it was answered, or never existed.');
+    const nothing = new PilotageError('pause_not_found', `Nothing was answered: ${asksNothing(state)}.`);
+    throw (await whyLate(journal, to, control)) ?? (token === undefined ? nothing : unknownPause());
   }
   const isDoubt = pause.reason === 'in_doubt';
   if (isDoubt === (type === 'SETTLE')) return;

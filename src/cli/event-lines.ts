@@ -98,6 +98,8 @@ export class EventLines {
       case 'pause.requested':
         return [line('strong', pauseText(event))];
       case 'pause.resumed':
+        // It was closed with its call, of which the next line says what it came to.
+        if (event.verdict === 'superseded' && event.payload?.['control'] === undefined) return [];
         if (event.args !== undefined) this.#edits.set(event.token, shortArgs(event.args));
         for (const [call, args] of this.#plan.changed(event.nodes)) this.#args.set(call, shortArgs(args));
         return [line('strong', `${answerText(event)}${this.#answerWords(event)}`)];

@@ -1,7 +1,7 @@
 /** `pilotage events`: what happens in a run, whichever process carries it out. It looks on, and drives nothing. */
-import type { RunEvent } from '#core';
+import { PilotageError, type RunEvent } from '#core';
 import type { Journal } from '#journal';
-import { foldEntries } from '#state';
+import { type Speaker, speakerOn } from '#runtime';
 import { EventLines } from './event-lines.ts';
 import { DECIDES_NOTHING, isAboutPlan, noteOpenStep, withRuntime } from './follow-run.ts';
 import type { Options } from './options.ts';
@@ -42,8 +42,9 @@ class EventLog {
   readonly #options: Options;
   readonly #terminal: Terminal;
   readonly #readers = new Map<string, Reader>();
-  /** The open questions whose commands were shown last. */
-  #shown = '';
+  readonly #states: Speaker['states'];
+  /** The open questions whose commands were shown. */
+  #shown: ReadonlySet<string> = new Set();
   /** Those that were open at the beginning. */
   #open: ReadonlySet<string> = new Set();
   /** What is behind this entry comes while it is looked at. */
@@ -52,17 +53,17 @@ class EventLog {
   constructor(id: string, journal: Journal, options: Options, terminal: Terminal) {
     this.#id = id;
     this.#journal = journal;
+    this.#states = speakerOn(journal).states;
     this.#options = options;
     this.#terminal = terminal;
   }
 
   async begin(from: number): Promise<void> {
-    const entries = await this.#journal.read(this.#id);
-    if (entries.length === 0) return;
-    const state = foldEntries(entries);
+    const state = await this.#states.of(this.#id).catch(unlessNotThere);
+    if (state === undefined) return;
     this.#head = state.head;
     if (state.ending === null) this.#open = new Set(pauseNotices(state).map(({ token }) => token));
-    if (from > 1) noteOpenStep(this.#of(this.#id).seen, entries.slice(0, from - 1));
+    if (from > 1) noteOpenStep(this.#of(this.#id).seen, await this.#journal.read(this.#id, 1, from - 1));
   }
 
   async show(event: RunEvent): Promise<void> {
@@ -97,17 +98,22 @@ class EventLog {
     return event.seq > this.#head || tokens.some((token) => this.#open.has(token));
   }
 
+  /** A question is shown once, however many others come after it. */
   async #showOpen(): Promise<void> {
-    const entries = await this.#journal.read(this.#id);
-    const state = entries.length === 0 ? undefined : foldEntries(entries);
+    const state = await this.#states.of(this.#id).catch(unlessNotThere);
     if (state === undefined || state.ending !== null) return;
     const pauses = pauseNotices(state);
-    const lines = pauseLines(this.#id, pauses, commandsFor(this.#id, this.#options));
-    const asked = pauses.map(({ token }) => token).join(' ');
-    if (lines.length === 0 || this.#shown === asked) return;
-    this.#shown = asked;
+    const fresh = pauses.filter(({ token }) => !this.#shown.has(token));
+    this.#shown = new Set(pauses.map(({ token }) => token));
+    const ways = commandsFor(this.#id, this.#options);
+    // Others may come, and then each command has to say which one it is about.
+    const lines = pauseLines(this.#id, fresh, ways, this.#options.follow === true || pauses.length > 1);
     for (const { text } of lines) this.#terminal.write(`${text}\n`);
   }
+}
+
+function unlessNotThere(error: unknown): undefined {
+  if (!PilotageError.is(error, 'run_not_found')) throw error;
 }
 
 /** On the clock of whoever wrote it: the processes of a run may be on several machines. */

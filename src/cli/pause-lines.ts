@@ -51,9 +51,12 @@ export function commandsFor(id: string, options: Options): Ways {
   };
 }
 
-/** The pauses of the run `id`, each with how to answer it. */
-export function pauseLines(id: string, pauses: readonly PauseNotice[], ways: Ways): Line[] {
-  return pauses.flatMap((pause) => onePause(id, pause, pauses.length > 1, ways));
+/**
+ * The pauses of the run `id`, each with how to answer it.
+ * @param named whether the commands name the tokens. Default: when there are several.
+ */
+export function pauseLines(id: string, pauses: readonly PauseNotice[], ways: Ways, named?: boolean): Line[] {
+  return pauses.flatMap((pause) => onePause(id, pause, named ?? pauses.length > 1, ways));
 }
 
 function onePause(id: string, pause: PauseNotice, isOneOfSeveral: boolean, ways: Ways): Line[] {
@@ -284,4 +287,9 @@ function answerFlags(id: string, { reason, payload, run }: PauseNotice): string[
     default:
       return [];
   }
+}
+
+/** Nothing is known of the question that somebody names. */
+export function unknownPause(): PilotageError {
+  return new PilotageError('pause_not_found', 'No pause with this token is open, and none is known that was.');
 }

@@ -1,7 +1,7 @@
 /** What became of controls that were stored: looked at for some seconds, while a process drives their run. */
 import type { Entry, ErrorData } from '#core';
 import type { Journal } from '#journal';
-import { isDeadOwner } from '#runtime';
+import { isDeadOwner, speakerOn, whyRefused } from '#runtime';
 import { lookUntil } from './project.ts';
 
 export type Receipt =
@@ -41,6 +41,12 @@ export async function receiptsOf(
   }
   const seen = await Promise.all([...runs].map(([run, sought]) => takenIn(journal, run, sought)));
   const taken = new Map(seen.flatMap(({ receipts }) => [...receipts]));
+  const reading = { journal, ...speakerOn(journal) };
+  for (const one of all) {
+    if ('refused' in one || taken.has(one.control)) continue;
+    const late = await whyRefused(reading, one.to, one.control);
+    if (late !== undefined) taken.set(one.control, { state: 'refused', error: late.toJSON() });
+  }
   const driven = new Map([...runs.keys()].map((run, index) => [run, seen[index]?.isDriven ?? true]));
   return all.map((one) => {
     const { to } = one;

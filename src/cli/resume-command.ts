@@ -2,6 +2,7 @@
 import { type ControlType, defined, isJsonObject, type JsonObject, type Message, PilotageError } from '#core';
 import { assertInTime, type Journal, MAX_LEASE_MS } from '#journal';
 import {
+  addressee,
   isDeadOwner,
   isVerdict,
   ownerText,
@@ -11,11 +12,12 @@ import {
   type Runtime,
   runResultOf,
   sendControl,
+  whyLate,
 } from '#runtime';
 import { foldEntries, planOf, type RunState } from '#state';
 import { DECIDES_NOTHING, followRun, limitsOf, showPauses, withRuntime } from './follow-run.ts';
 import { hint, type Options } from './options.ts';
-import { needsVerdict, pauseNotices } from './pause-lines.ts';
+import { needsVerdict, pauseNotices, unknownPause } from './pause-lines.ts';
 import { findProject, lookUntil, setUpProject, storedJournal, whenFree, withJournal } from './project.ts';
 import { EXIT, type Terminal, UsageError } from './terminal.ts';
 import { shortLine } from './text.ts';
@@ -99,7 +101,7 @@ export async function goOn(going: GoingOn): Promise<number> {
   }
   const pauses = waitedFor(state);
   const unread = await unreadOf(journal, state);
-  const pause = chosen(state, pauses, options);
+  const pause = await chosen(journal, state, pauses, options);
   if (pause !== undefined && isAsking(options)) assertInTime({ before: pause.expiresAt }, Date.now());
   // What has expired is recorded by whoever goes on with the run.
   const goesOn = pauses.some(isExpired);
@@ -150,13 +152,20 @@ function isExpired({ expiresAt = Number.POSITIVE_INFINITY }: PauseNotice): boole
 }
 
 /** The pause that is meant: the one that is named, the one that holds the plan which is to be changed, or the only one. */
-function chosen(state: RunState, pauses: readonly PauseNotice[], { token, nodes }: Options): PauseNotice | undefined {
+async function chosen(
+  journal: Journal,
+  state: RunState,
+  pauses: readonly PauseNotice[],
+  { token, nodes }: Options,
+): Promise<PauseNotice | undefined> {
   const { run } = state.identity;
   if (token === undefined && nodes !== undefined) return pauses.find((pause) => holdsRun(pause, run));
   if (token === undefined) return pauses.length === 1 ? pauses[0] : undefined;
   const named = pauseNotices(state).find((pause) => pause.token === token);
   if (named !== undefined) return named;
-  throw new PilotageError('pause_not_found', 'No pause with this token is open: it was answered, or never existed.');
+  const said = { id: '', type: 'RESUME', payload: { token } } as const;
+  const { run: asker } = await addressee(journal, run, said);
+  throw (await whyLate(journal, asker, said)) ?? unknownPause();
 }
 
 /** Whether the options answer the pause. For most pauses, going on is an answer. */

@@ -314,6 +314,7 @@ export interface EventPayloads extends RemarkPayloads {
     readonly token: string;
     readonly reason: PauseReason;
     readonly verdict: PauseVerdict;
+    /** With `superseded` the `reason`, and as `control` what withdrew the question; without `control` its call ended, such as one that has lost a race. */
     readonly payload?: JsonObject;
     /** Arguments that the approver gave in place of the call's own. */
     readonly args?: Json;

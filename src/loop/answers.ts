@@ -9,7 +9,7 @@ import {
   branchId,
   type Control,
   defined,
-  type Entry,
+  type EntryBody,
   type ErrorCode,
   type ErrorData,
   isJsonObject,
@@ -46,6 +46,7 @@ import {
 } from '#state';
 import { misfitFor, SAY_SO, unfitFor } from './answer-kinds.ts';
 import { rememberedWith, shortOf, unseenEdit } from './approvals.ts';
+import { type ClosedPause, isWithdrawn, tooLate } from './closed-pauses.ts';
 import { assertPriced } from './prices.ts';
 
 export interface TakePorts {
@@ -62,8 +63,8 @@ export interface TakePorts {
   withdrawBelow(control: Control): Promise<readonly string[]>;
   /** Whether the store has the artifact that is referred to. */
   isStored(ref: Json): Promise<boolean>;
-  /** How the pause with this token was closed, or the last one that was; `undefined` when it never was. */
-  closedBy(token: Json | undefined): Promise<ClosedPause | undefined>;
+  /** How the pause with this token was closed, or the last one that was, also by entries that are `made` and not stored yet; `undefined` when it never was. */
+  closedBy(token: Json | undefined, made: readonly EntryBody[]): Promise<ClosedPause | undefined>;
   /** Why the breakpoint of a PAUSE would never be met. */
   unfitBreakpoint(payload: JsonObject): PilotageError | undefined;
   /** The tool can be asked whether a call of it has happened. */
@@ -78,6 +79,8 @@ export interface AnswerPorts extends TakePorts {
   readonly storedAt: number;
   /** What the planner has not heard yet, up to this message. */
   readonly fresh: RunState['fresh'];
+  /** The entries of the same reading so far. */
+  readonly made: readonly EntryBody[];
   /** An answer of the same reading has taken the call out of its plan. */
   isTakenOut(call: number): boolean;
 }
@@ -106,7 +109,7 @@ export async function answer(
   const pause = pauseOf(type, payload['token'], { open, state }, ports.storedAt);
   if (PilotageError.is(pause)) return (await closedBefore(type, payload['token'], open, ports)) ?? pause;
   const withdrawn = withdrawnBy({ ...state, fresh: ports.fresh }, pause);
-  if (withdrawn !== undefined) return isWithdrawn(type, pause.token, withdrawnByWord(withdrawn));
+  if (withdrawn !== undefined) return isWithdrawn(type, pause.token, `by ${withdrawnByWord(withdrawn)}`);
   const unfit = unfitFor(control, pause) ?? misfitFor(control, pause);
   if (unfit !== undefined) return unfit;
   if (pause.reason === 'client_tool' && type === 'ANSWER') {
@@ -289,49 +292,16 @@ function isToEnd(state: RunState, now: number): boolean {
 const OVER =
   'The run is about to end, and carries out nothing more, not even a look-up. Settle the call: say that it happened, or that it did not.';
 
-/** The answer that closed a pause, and the pause itself. */
-export interface ClosedPause {
-  readonly answer: Resumed & Pick<Entry, 'at'>;
-  readonly expiresAt?: number;
-}
-
-/** @param token of the pause. Absent: the pause that was closed last. */
-export function closedIn(entries: readonly Entry[], token: Json | undefined): ClosedPause | undefined {
-  const answer = entries.findLast(
-    (entry): entry is Resumed & Entry => entry.kind === 'resumed' && (token === undefined || entry.token === token),
-  );
-  if (answer === undefined) return undefined;
-  const paused = entries.findLast((entry) => entry.kind === 'paused' && entry.token === answer.token);
-  return { answer, ...(paused?.kind === 'paused' ? defined({ expiresAt: paused.expiresAt }) : {}) };
-}
-
-/** Why an answer of this type to a pause that was closed comes too late. */
-export function tooLate(type: string, { answer, expiresAt }: ClosedPause): PilotageError {
-  const { token, verdict, at, payload } = answer;
-  if (verdict === 'timeout') return pauseExpired(expiresAt ?? at, token);
-  if (verdict === 'superseded') return isWithdrawn(type, token, String(payload?.['control']));
-  const when = new Date(at).toISOString();
-  return answerRefused(
-    'pause_not_found',
-    `The pause ${token} was answered with ${verdict} at ${when}; ${type} comes too late.`,
-  );
-}
-
 /** Whoever names no pause means the one that was open last, while none is. */
 async function closedBefore(
   type: string,
   token: Json | undefined,
   open: readonly OpenPause[],
-  { closedBy }: TakePorts,
+  { closedBy, made }: AnswerPorts,
 ): Promise<PilotageError | undefined> {
   if (token === undefined ? open.length > 0 : open.some((pause) => pause.token === token)) return undefined;
-  const closed = await closedBy(token);
+  const closed = await closedBy(token, made);
   return closed && tooLate(type, closed);
-}
-
-export function isWithdrawn(type: string, token: string, by: string): PilotageError {
-  const message = `The question ${token} was withdrawn by ${by} before it was answered; ${type} comes too late, and nothing was called. What the run asks now has another token.`;
-  return answerRefused('superseded', message);
 }
 
 function pauseOf(

@@ -87,7 +87,7 @@ export async function takeMessages(
       entries.push({ kind: 'control', control: message, applied: true, as: 'message' });
       continue;
     }
-    const found = await effectOf(message, open, state, { ...ports, storedAt, isTakenOut, fresh });
+    const found = await effectOf(message, open, state, { ...ports, storedAt, isTakenOut, fresh, made: entries });
     const effect = PilotageError.is(found) ? found : fitting.of(found);
     if (PilotageError.is(effect)) {
       entries.push({ kind: 'control', control: message, applied: false, error: effect.toJSON() });

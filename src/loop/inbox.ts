@@ -2,6 +2,7 @@
 import {
   type Caller,
   type Control,
+  type Entry,
   type EntryBody,
   type ErrorData,
   isControl,
@@ -23,7 +24,8 @@ import { turn } from '../calls/large-values.ts';
 import { valueOutcome } from '../calls/outcome.ts';
 import { retriesOf } from '../tasks/retries.ts';
 import { withdrawBelow } from '../tasks/withdraw.ts';
-import { closedIn, isVerdict, type TakePorts } from './answers.ts';
+import { isVerdict, type TakePorts } from './answers.ts';
+import { closedIn } from './closed-pauses.ts';
 import { placeToCancel, takeMessages } from './controls.ts';
 import type { DriverDeps } from './driver-deps.ts';
 import type { Changes, Hearing } from './run-writer.ts';
@@ -196,8 +198,10 @@ export class RunInbox implements Hearing {
     const { deps, state, commit } = this.#ports;
     const received = withoutLateWords(stored, state);
     if (received.length === 0) return;
+    const now = deps.clock.now();
+    const { head } = state;
     const ports: TakePorts = {
-      now: deps.clock.now(),
+      now,
       newToken: deps.newToken,
       misfit: (tool, args) => this.#misfit(tool, args),
       outcomeOf: (tool, value) => this.#outcomeOf(tool, value),
@@ -206,7 +210,10 @@ export class RunInbox implements Hearing {
       unfitBreakpoint: (payload) => unfitBreakpoint(payload, state, this.#ports.tools()),
       withdrawBelow: (control) => withdrawBelow(deps, state, control),
       isStored: async (ref) => (await storedJsonIfAny(ref, state.identity, deps.artifacts)) !== undefined,
-      closedBy: async (token) => closedIn(await deps.journal.read(state.identity.run), token),
+      closedBy: async (token, made) => {
+        const entries = made.map((body, index): Entry => ({ ...body, seq: head + 1 + index, at: now }));
+        return closedIn([...(await deps.journal.read(state.identity.run)), ...entries], token);
+      },
       agent: deps.agent,
       unpriced: deps.unpriced,
     };

@@ -25,6 +25,8 @@ const UNANSWERED: Readonly<Partial<Record<string, string>>> = {
   cancelled: 'It was stopped before anybody answered.',
 };
 const NOT_ANSWERED = 'It was not answered.';
+/** Why an approval is denied that nobody has answered. */
+export const NOBODY_ANSWERED: ReadonlySet<unknown> = new Set([...Object.values(UNANSWERED), NOT_ANSWERED]);
 const OPEN_AT_END: ErrorData = { code: 'call_open', message: 'It had no result when its turn ended.' };
 
 export class ToldCalls {

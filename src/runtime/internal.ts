@@ -47,7 +47,7 @@ export {
   type ScheduleRecord,
 } from './schedule-definition.ts';
 export { CATCH_UP_MODES, type CatchUp, fireTimes, type ScheduleTimes, timesToFire } from './schedule-times.ts';
-export { type Speaker, sendControl, speakerOn } from './send-control.ts';
+export { type Speaker, sendControl, speakerOn, whyLate, whyRefused } from './send-control.ts';
 export type { SendOptions, SentMessage, Session, SessionOptions } from './session.ts';
 export type { SessionEvent } from './session-events.ts';
 export type { MemoryOptions } from './session-memory.ts';

@@ -83,7 +83,7 @@ import {
   STEER,
   type SteerOptions,
 } from './run-options.ts';
-import { controlId, isForOthers, wasSaid } from './send-control.ts';
+import { controlId, isForOthers, wasSaid, whyRefused } from './send-control.ts';
 import { messagePayload } from './user-message.ts';
 
 export class Run {
@@ -510,15 +510,18 @@ export class Run {
     const head = (await this.#host.deps.journal.get(this.id))?.head ?? 0;
     const taken = this.#host.taken.until(this.id, control, head);
     try {
-      if (!(await this.#host.signal(this.id, control))) return false;
-      await this.#host.fleet.waiting(this.id, keptAlive(taken.done, this.#host.deps.clock));
-      return true;
+      if (await this.#host.signal(this.id, control)) {
+        await this.#host.fleet.waiting(this.id, keptAlive(taken.done, this.#host.deps.clock));
+        return true;
+      }
     } catch (error) {
       if (!isForOthers(control, error)) throw error;
-      return false;
     } finally {
       taken.stop();
     }
+    const late = await whyRefused(this.#host.deps, this.id, control.id);
+    if (late !== undefined) throw late;
+    return false;
   }
 
   #answer(

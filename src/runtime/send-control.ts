@@ -12,7 +12,6 @@ import {
   isControl,
   type Message,
   mayKnow,
-  type PauseVerdict,
   PilotageError,
   Redaction,
   validateControl,
@@ -31,7 +30,8 @@ import {
 } from '#journal';
 import { isUndoUnderWay, type OpenPause, type RunState, withdrawnBy, withdrawnByWord } from '#state';
 import { misfitFor, unfitFor } from '../loop/answer-kinds.ts';
-import { answerRefused, closedIn, isVerdict, isWithdrawn, tooLate } from '../loop/answers.ts';
+import { answerRefused, isVerdict } from '../loop/answers.ts';
+import { type ClosedPause, closedIn, isWithdrawn, tooLate } from '../loop/closed-pauses.ts';
 import { isQuestion } from '../loop/controls.ts';
 import type { DriverDeps } from '../loop/driver-deps.ts';
 import { KnownStates } from '../loop/known-states.ts';
@@ -73,7 +73,7 @@ export async function sendControl(
   await journal.signal(run, said satisfies Message, options).catch(async (error: unknown) => {
     if (limit !== undefined && PilotageError.is(error, 'pause_expired'))
       throw pauseExpired(limit.expiresAt, limit.token);
-    if (isVerdict(said) && PilotageError.is(error, 'run_ended')) await assertNotSuperseded(journal, run, said);
+    if (isVerdict(said) && PilotageError.is(error, 'run_ended')) throw await answerToEnded(journal, run, said, error);
     throw error;
   });
   await withdrawFrom(journal, record, said, states);
@@ -153,7 +153,7 @@ async function answerTo(
   if (only === undefined) {
     const entries = await journal.read(run);
     const closed = wasTaken(entries, id) ? undefined : closedIn(entries, token);
-    if (closed === undefined || (token === undefined && !isNews(closed.answer.verdict))) return { control };
+    if (closed === undefined || (token === undefined && !isNews(closed))) return { control };
     throw tooLate(type, closed);
   }
   const isOver = only.expiresAt !== undefined && only.expiresAt <= readAt;
@@ -208,14 +208,34 @@ function lostTo(
   for (const { message } of before) {
     if (!isControl(message)) continue;
     if (isOpen && isAnswerTo(message, pause) && closes(message, pause)) {
-      const words = `An answer to the pause ${pause.token} is stored already (${message.type}), and is taken when the run goes on; ${type} comes too late.`;
+      const of = message.from === undefined ? '' : ` of ${message.from.user}`;
+      const words = `An answer to the pause ${pause.token} is stored already (${message.type}${of}), and is taken when the run goes on; ${type} comes too late.`;
       return answerRefused('pause_not_found', words);
     }
     fresh.push(message);
     isOpen &&= withdrawnBy({ ...state, fresh: [message] }, pause) === undefined;
   }
   const withdrawn = withdrawnBy({ ...state, fresh }, pause);
-  return withdrawn && isWithdrawn(type, pause.token, withdrawnByWord(withdrawn));
+  return withdrawn && isWithdrawn(type, pause.token, `by ${withdrawnByWord(withdrawn)}`);
+}
+
+/** Why an answer that was stored is refused, or will be: that of somebody else was stored just before it. `undefined`: nothing speaks against it. */
+export async function whyRefused(
+  { journal, states }: { readonly journal: Journal; readonly states: Pick<KnownStates, 'of'> },
+  run: string,
+  id: string,
+): Promise<PilotageError | undefined> {
+  const stored = await journal.inbox(run);
+  const index = stored.findIndex(({ message }) => message.id === id);
+  const message = stored[index]?.message;
+  if (index === -1) {
+    const error = takenAs(await journal.read(run), id)?.error;
+    return error && PilotageError.fromData(error);
+  }
+  if (index < 1 || message === undefined || !isControl(message) || !isVerdict(message)) return undefined;
+  const state = await states.of(run);
+  const pause = state.pauses.find(({ token }) => token === message.payload?.['token']);
+  return pause && lostTo(stored.slice(0, index), state, pause, message.type);
 }
 
 /** Those of these pauses that somebody has answered already, or withdrawn, which no process has taken yet. */
@@ -250,15 +270,33 @@ function isAnswerTo({ type, payload }: Control, pause: OpenPause): boolean {
   );
 }
 
-/** What a run was asked and nobody answered is told also when the run has ended since. @throws PilotageError `superseded`. */
-export async function assertNotSuperseded(journal: Journal, run: string, { type, payload }: Control): Promise<void> {
-  const closed = closedIn(await journal.read(run), payload?.['token']);
-  if (closed?.answer.verdict === 'superseded') throw tooLate(type, closed);
+/** Why an answer comes too late: what became of the question that it names, or of the last one, when nobody has answered that. `undefined`: nothing is known of it. */
+export async function whyLate(
+  journal: Journal,
+  run: string,
+  { type, payload }: Pick<Control, 'type' | 'payload'>,
+): Promise<PilotageError | undefined> {
+  const token = payload?.['token'];
+  const closed = closedIn(await journal.read(run), token);
+  return closed !== undefined && (token !== undefined || isNews(closed)) ? tooLate(type, closed) : undefined;
+}
+
+/** An answer to a run that has ended: whoever gives it is told what became of the question. */
+export async function answerToEnded(
+  journal: Journal,
+  run: string,
+  control: Control,
+  ended: PilotageError,
+): Promise<PilotageError> {
+  const late = await whyLate(journal, run, control);
+  if (late === undefined || late.code === 'superseded') return late ?? ended;
+  const words = late.code === 'run_ended' ? late.message : `${ended.message} ${late.message}`;
+  return new PilotageError('run_ended', words, { cause: late, ...defined({ data: ended.data }) });
 }
 
 /** Whoever names no pause is told how the last one was closed, when nobody has answered it. */
-function isNews(verdict: PauseVerdict): boolean {
-  return verdict === 'timeout' || verdict === 'superseded';
+function isNews(closed: ClosedPause): boolean {
+  return closed.with !== 'answer' || closed.entry.verdict === 'timeout' || closed.entry.verdict === 'superseded';
 }
 
 function latestOf(pauses: readonly OpenPause[]): Limit | undefined {

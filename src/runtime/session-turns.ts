@@ -157,18 +157,43 @@ async function cutMessages(journal: Journal, record: RunRecord): Promise<TurnOri
   return [...(await cutMessages(journal, cut)), ...(cut.turnOrigin?.messages ?? [])];
 }
 
+/** The turns of the active branch, oldest first; at most the last `limit` of them, each with all of its runs. */
 export async function sessionTurns(sources: MemorySources, scope: Scope, limit: number): Promise<readonly TurnView[]> {
-  const records = await activeRecords(sources.journal, scope, limit);
-  const views = await Promise.all(records.map((record) => turnView(sources, record)));
-  const turns: TurnView[] = [];
-  for (const [index, view] of views.entries()) {
-    const { succeeds } = view;
-    const cut = records[index]?.turnOrigin?.interrupts;
-    const before = turns.at(-1);
-    // The messages of an interrupted turn are those of the turn that has interrupted it; those of a turn that was handed over, too.
-    if (before !== undefined && before.turn === succeeds) turns.splice(-1, 1, goingOn(view, before));
-    else if (before?.status === 'cancelled' && before.turn === cut) turns.splice(-1, 1, takingOver(view, before));
-    else turns.push(view);
+  const turns = await runsOfTurns(sources.journal, scope, limit);
+  return Promise.all(
+    turns.map(async (runs) => {
+      const views = await Promise.all(runs.map((record) => turnView(sources, record)));
+      return views.reduce((before, view) =>
+        before.turn === view.succeeds ? goingOn(view, before) : takingOver(view, before),
+      );
+    }),
+  );
+}
+
+/** The runs of each of the last turns: those that go on with one, and those that have interrupted it and have its messages. */
+async function runsOfTurns(journal: Journal, scope: Scope, limit: number): Promise<readonly (readonly RunRecord[])[]> {
+  for (let wanted = limit; ; wanted *= 2) {
+    const records = await activeRecords(journal, scope, wanted);
+    const turns = byTurn(records);
+    const [first] = turns[0] ?? [];
+    const { interrupts, succeeds } = first?.turnOrigin ?? {};
+    const isWhole = turns.length > limit || (interrupts ?? succeeds) === undefined;
+    // What was read may begin in the middle of a turn, or be fewer turns than runs.
+    if (records.length < wanted || (turns.length >= limit && isWhole))
+      return turns.slice(Math.max(0, turns.length - limit));
+  }
+}
+
+function byTurn(records: readonly RunRecord[]): readonly (readonly RunRecord[])[] {
+  const turns: RunRecord[][] = [];
+  for (const record of records) {
+    const { succeeds, interrupts } = record.turnOrigin ?? {};
+    const last = turns.at(-1);
+    const before = last?.at(-1);
+    const run = before?.identity.run;
+    const isSame = run !== undefined && (run === succeeds || (before?.status === 'cancelled' && run === interrupts));
+    if (isSame) last?.push(record);
+    else turns.push([record]);
   }
   return turns;
 }

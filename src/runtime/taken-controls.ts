@@ -7,7 +7,7 @@ import type { Journal } from '#journal';
 import { isVerdict } from '../loop/answers.ts';
 import type { DriverDeps } from '../loop/driver-deps.ts';
 import type { Notice } from '../loop/notices.ts';
-import { assertNotSuperseded } from './send-control.ts';
+import { answerToEnded } from './send-control.ts';
 
 interface Wait {
   /** @throws why the control was refused, `run_ended`, or why this process let go of the run. */
@@ -40,8 +40,8 @@ export class TakenControls {
     tail.add(waiter);
     const { journal } = this.#sources;
     const done = promise.catch(async (error: unknown) => {
-      if (isVerdict(control) && PilotageError.is(error, 'run_ended')) await assertNotSuperseded(journal, run, control);
-      throw error;
+      const isLate = isVerdict(control) && PilotageError.is(error, 'run_ended');
+      throw isLate ? await answerToEnded(journal, run, control, error) : error;
     });
     // The sender awaits the control only when it is stored.
     done.catch(() => {});

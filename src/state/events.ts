@@ -39,9 +39,10 @@ import {
 } from '#core';
 import { missingApprovals, remembering, ruleSetBy, withApproval } from './approvals.ts';
 import { stepsCounted } from './budget.ts';
+import { closedWith } from './closed-with.ts';
 import { grownMove, isNews, nodeEdits, REMOVED } from './open-step.ts';
 import { heldBack } from './plan-view.ts';
-import { nextStep, openBranches, type RunState } from './state.ts';
+import { nextStep, type OpenPause, openBranches, type RunState } from './state.ts';
 import { undoCounts } from './undo-report.ts';
 
 /** Makes an event of a type from an entry's position and time. */
@@ -56,6 +57,22 @@ export function event<T extends EventType>(
 
 /** The events of one entry. `before` is the state without it; a `started` entry has none. */
 export function eventsOf(entry: Entry, before: RunState | undefined): RunEvent[] {
+  const own = ownEvents(entry, before);
+  const closed = before === undefined ? [] : closedWith(before, entry);
+  return closed.length === 0 || before === undefined ? own : [...closedEvents(entry, closed, before.identity), ...own];
+}
+
+/** Questions that nobody answers any more, since their calls have ended: such as those that have lost a race. */
+function closedEvents(entry: Entry, closed: readonly OpenPause[], identity: Identity): RunEvent[] {
+  const isLost = entry.kind === 'call_ended' && entry.outcome.kind === 'cancelled';
+  const why = isLost ? entry.outcome.error.message : 'The call that has asked it does not wait for it any more.';
+  const payload = { reason: why };
+  return closed.map(({ token, reason }) =>
+    event('pause.resumed', entry, identity, { token, reason, verdict: 'superseded', payload }),
+  );
+}
+
+function ownEvents(entry: Entry, before: RunState | undefined): RunEvent[] {
   if (entry.kind === 'started') {
     const { query, agent, author, erased } = entry;
     const started = event('run.started', entry, entry.identity, { query, agent, ...defined({ author }) });

@@ -53,8 +53,11 @@ export function spawn(
 ): Landing {
   const share = shareFor(state, limitsWithin(runLimitsOf(spec.limits ?? {}), other?.limits, now), taken);
   const refusal = tooDeep(state) ?? tooMany(state) ?? groupRefusal(state, groupId);
-  if (refusal !== undefined) return { entries: [refused(at, ...refusal)] };
-  if ('lacks' in share) return { entries: [nothingLeft(at, share.lacks)], lacks: share.lacks };
+  const left = isLeftOpen(state, groupId, spec.seal)
+    ? ` The group ${groupId} is open still: seal it with a later task, or await it.`
+    : '';
+  if (refusal !== undefined) return { entries: [refused(at, refusal[0], `${refusal[1]}${left}`)] };
+  if ('lacks' in share) return { entries: [nothingLeft(at, share.lacks, left)], lacks: share.lacks };
   const { onCancel = 'cascade', retainTurn = kind === 'foreground', description, failFast, quorum } = spec;
   const { query, priority = 0 } = spec;
   const { agent, pin, planner } =
@@ -245,8 +248,13 @@ function groupOf(task: string): string {
 
 const NOTHING_LEFT = 'The budget has nothing left that a task could get. No task was started.';
 
-function nothingLeft(at: CallPlace, axis: ShareAxis): CallEnded {
-  return refused(at, 'budget_exceeded', NOTHING_LEFT, { axis });
+function nothingLeft(at: CallPlace, axis: ShareAxis, left = ''): CallEnded {
+  return refused(at, 'budget_exceeded', `${NOTHING_LEFT}${left}`, { axis });
+}
+
+/** The task was to be the last of a group, which has others. */
+function isLeftOpen({ groups }: RunState, groupId: string | undefined, seal = false): boolean {
+  return seal && groups.some(({ id, sealed, end }) => id === groupId && !sealed && end === undefined);
 }
 
 type Refusal = readonly [ErrorCode, string];

@@ -254,6 +254,13 @@ describe('a race that cannot be', () => {
     expect(faultsOf(() => ofOne(race('first', given as never)))).toEqual([code]);
   });
 
+  it.each([
+    ['a router', predicateRouter({ branches: [{ when: () => true, to: a }] }), /is a router or a flow.*asNode\(name\)/],
+    ['an object', {}, /is an object, which is not a node/],
+  ])('is one with %s in the place of a branch, which is told without its guts', (_, other, words) => {
+    expect(() => ofOne(race('first', { of: [a, other] as never }))).toThrow(words);
+  });
+
   it('is one whose branch stands in the flow too', () => {
     const first = race('first', { of: [a, late] });
     const build = () =>

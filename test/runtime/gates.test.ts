@@ -559,7 +559,7 @@ describe('a gated branch beside others', () => {
     release();
     expect(await pausesOf(run)).toMatchObject([{ step: 1, reason: 'await_input' }]);
     expect(outcomes(await run.state())).toEqual(['cancelled', 'value']);
-    await expect(run.approve(pause?.token)).rejects.toMatchObject({ code: 'pause_not_found' });
+    await expect(run.approve(pause?.token)).rejects.toMatchObject({ code: 'superseded' });
     expect(made).toEqual([]);
   });
 

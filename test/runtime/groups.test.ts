@@ -70,6 +70,22 @@ describe('a group comes to be', () => {
     }
   });
 
+  it('DV-07 and is left open, as its planner is told, by a task that was to seal it and is refused', async () => {
+    const last = spawns('child', { groupId: 'g', seal: true });
+    const others = parallel(Array.from({ length: 15 }, () => spawning('child')));
+    const planner = plays({ q: script(spawns('child', { groupId: 'g' }), others, last, sits), child: script(pause) });
+    const made = world({ planner });
+    const run = await start(made, { identity: PARENT });
+    await run.result();
+    expect(observations(await run.state()).at(-1)).toMatchObject({
+      error: {
+        code: 'task_limit',
+        message: expect.stringMatching(/The group g is open still: seal it with a later/),
+      },
+    });
+    expect(await groupOf(made)).toMatchObject({ status: 'open', members: [{ id: 'p.0.0' }] });
+  });
+
   it('ID-05 the same group id in two runs, or under two tenants, is two groups', async () => {
     const made = world({ planner: plays({ q: script(spawns('child', { groupId: 'g', seal: true }), sits) }) });
     const identities = [PARENT, { ...PARENT, run: 'other' }, { ...PARENT, tenant: 'other', run: 'theirs' }];

@@ -175,6 +175,17 @@ describe('a branch', () => {
     expect(told().slice(-2)).toEqual(['m5', 're m5']);
   });
 
+  it('has its last turns whole, also when one has interrupted more runs than are asked for', async () => {
+    const { session } = talk({ planner: () => new Promise(() => {}) });
+    for (const id of ['m0', 'm1', 'm2', 'm3']) {
+      const { turn } = await session.send(id, { id, busy: 'interrupt' });
+      await until(async () => (await session.turns()).at(-1)?.turn === turn && (await session.turns()).length === 1);
+    }
+    const all = await session.turns();
+    expect(all.map(({ messages }) => messages.map(({ id }) => id))).toEqual([['m0', 'm1', 'm2', 'm3']]);
+    for (const limit of [1, 2, 3]) expect(await session.turns({ limit })).toEqual(all);
+  });
+
   it('has its last turns, as many as are asked for, also when many of another branch stand between them', async () => {
     const { session } = talk();
     const turns: string[] = [];

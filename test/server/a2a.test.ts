@@ -2,6 +2,9 @@
 import { type Task, TaskState } from '@a2a-js/sdk';
 import { TaskNotCancelableError, TaskNotFoundError, UnsupportedOperationError } from '@a2a-js/sdk/errors';
 import { describe, expect, it } from 'vitest';
+import { agent } from '#tools';
+import { call, finish, script } from '../kit/decisions.ts';
+import { make } from '../kit/tools.ts';
 import { until } from '../kit/waiting.ts';
 import { answerOf, asked, BINDINGS, clientAt, data, Reader, said, sendFor, servedAgent, wordsOf } from './a2a-kit.ts';
 
@@ -29,6 +32,20 @@ describe.each(BINDINGS)('A2A over %s', (binding) => {
     expect(reader.states.at(-1)).toBe(TaskState.TASK_STATE_COMPLETED);
     const task = await client.getTask({ tenant: '', id: reader.task?.id ?? '', historyLength: undefined });
     expect(reader.answer).toBe(answerOf(task));
+  });
+
+  it('answering with remember: the yes holds for questions to come, and one that cannot be is refused', async () => {
+    let paid = 0;
+    const pay = make('pay', () => `paid ${++paid}`, { needsApproval: true, effect: 'once' });
+    const clerk = agent({ name: 'clerk', planner: script(call('pay'), call('pay'), finish('done')), tools: [pay] });
+    const { url } = await servedAgent({ world: { agents: [clerk] } });
+    const client = await clientAt(url, binding);
+    const { id: taskId } = await sendFor(client, said('go'));
+    const answered = (remember: object) => sendFor(client, data({ approved: true, remember }, { taskId }));
+    const wrong = await answered({ scope: 'ever' });
+    expect([wrong.status?.state, paid]).toEqual([TaskState.TASK_STATE_INPUT_REQUIRED, 0]);
+    const done = await answered({ scope: 'session', match: 'tool' });
+    expect([done.status?.state, paid]).toEqual([TaskState.TASK_STATE_COMPLETED, 2]);
   });
 
   it('answering: free text approve/reject or a data part {approved}; anything else asks again', async () => {

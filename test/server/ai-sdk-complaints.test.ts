@@ -248,7 +248,7 @@ it('complaint: stop() does nothing while the chat waits for an approval (vercel/
   // The card that the page still shows runs nothing.
   await chat.addToolApprovalResponse({ id: chat.approvals[0] ?? '', approved: true });
   await chat.sendMessage();
-  expect([chat.error?.message, effects.count('refund')]).toEqual(['It was answered before, with no.', 0]);
+  expect([chat.error?.message, effects.count('refund')]).toEqual(['It was stopped before anybody answered.', 0]);
 });
 
 it('answers an edit, and another answer, that come while an approval is open', async () => {

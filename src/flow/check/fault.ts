@@ -50,11 +50,28 @@ export function faultOf(code: FlowFaultCode, message: string, nodes: readonly st
 
 const MAX_FAULTS = 20;
 const MAX_NAMES = 10;
+/** The most characters of a text in the place of a node. */
+const MAX_SHOWN = 64;
 
 /** Names for a message. */
 export function listedNames(names: readonly string[]): string {
   const more = names.length > MAX_NAMES ? ` and ${names.length - MAX_NAMES} more` : '';
   return `${names.slice(0, MAX_NAMES).join(', ')}${more}`;
+}
+
+/** What stands in the place of a node, and what to give there. */
+export function notANode(given: unknown, where: string): string {
+  if (typeof given === 'object' && given !== null && 'asNode' in given)
+    return `${where} is a router or a flow, which is not a node by itself. Give the node that its asNode(name) makes.`;
+  const what =
+    typeof given === 'string'
+      ? `the text ${JSON.stringify(given.slice(0, MAX_SHOWN))}`
+      : typeof given === 'object' && given !== null
+        ? 'an object'
+        : typeof given === 'function'
+          ? 'a function'
+          : String(given);
+  return `${where} is ${what}, which is not a node. Give the node itself.`;
 }
 
 /** The error of a flow that cannot be built: `data.faults` has the first twenty faults. */

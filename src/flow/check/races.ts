@@ -1,7 +1,7 @@
 /** What a race asks of its branches. Each branch is checked by itself too, as a node is. */
 import { MAX_AT_ONCE } from '#core';
 import type { GraphNode } from '../graph.ts';
-import { type FlowFault, faultOf, listedNames } from './fault.ts';
+import { type FlowFault, faultOf, listedNames, notANode } from './fault.ts';
 import { isNode } from './sketch.ts';
 
 /** @param nodes the nodes of the flow. */
@@ -13,10 +13,7 @@ export function raceFaults(race: GraphNode, nodes: ReadonlyMap<string, GraphNode
   const twice = Map.groupBy(real, (branch) => branch.name);
   return [
     ...countFaults(race),
-    ...others.map((other) => {
-      const message = `A branch of the race ${name} is ${String(other)}, which is not a node. Give the node itself.`;
-      return faultOf('not_a_node', message, [name]);
-    }),
+    ...others.map((other) => faultOf('not_a_node', notANode(other, `A branch of the race ${name}`), [name])),
     ...[...twice].flatMap(([branch, { length }]) => {
       const message = `The race ${name} has ${length} branches named ${branch}. Give each a name of its own.`;
       return length === 1 ? [] : [faultOf('duplicate_name', message, [name, branch])];

@@ -1,7 +1,7 @@
 /** From the parts of a flow to its nodes and edges, before anything is said of whether they make sense. */
 import type { FailureKind } from '#core';
 import { type Edge, type FailureWay, type GraphNode, reachOf } from '../graph.ts';
-import { type FlowFault, faultOf, listedNames } from './fault.ts';
+import { type FlowFault, faultOf, listedNames, notANode } from './fault.ts';
 
 export interface FlowParts {
   readonly entry: GraphNode;
@@ -37,8 +37,7 @@ export function gatherGraph({ entry, exits, edges }: FlowParts): Gathered {
   const open: GraphNode[] = [];
   const see = (given: unknown, where: string, near: readonly string[] = []): void => {
     if (!isNode(given)) {
-      const what = typeof given === 'string' ? `the text ${JSON.stringify(given.slice(0, MAX_SHOWN))}` : String(given);
-      faults.push(faultOf('not_a_node', `${where} is ${what}, which is not a node. Give the node itself.`, near));
+      faults.push(faultOf('not_a_node', notANode(given, where), near));
       return;
     }
     const other = found.get(given.name);
@@ -67,8 +66,6 @@ export function gatherGraph({ entry, exits, edges }: FlowParts): Gathered {
   if (!isNode(entry)) return { faults };
   return { sketch: sketchOf({ entry, exits, edges }, [...found.values()]), faults };
 }
-
-const MAX_SHOWN = 64;
 
 export function isNode(given: unknown): given is GraphNode {
   return typeof given === 'object' && given !== null && 'kind' in given && 'tool' in given && 'allowCycle' in given;

@@ -1,6 +1,15 @@
 /** The questions of a task, in words and as data, and how a message answers them. */
-import { asksForBudget, asksOpenly, defined, isJsonObject, type Json, type JsonObject, type TaskPause } from '#core';
-import type { PauseAnswer } from '#runtime';
+import {
+  asksForBudget,
+  asksOpenly,
+  defined,
+  isJsonObject,
+  type Json,
+  type JsonObject,
+  readRemember,
+  type TaskPause,
+} from '#core';
+import type { Approval, PauseAnswer } from '#runtime';
 import { loginOf, questionOf, shownOf } from '../pause-words.ts';
 import type { A2aMessage } from './wire.ts';
 
@@ -103,12 +112,18 @@ function verdictIn(data: JsonObject | undefined, words: string): PauseAnswer | u
   const reason = typeof data?.['reason'] === 'string' ? { reason: data['reason'] } : {};
   if (approved === true) {
     const digest = typeof data?.['digest'] === 'string' ? { digest: data['digest'] } : {};
-    return { kind: 'approve', ...reason, ...digest, ...defined({ args: data?.['args'] }) };
+    return { kind: 'approve', ...reason, ...digest, ...rememberIn(data), ...defined({ args: data?.['args'] }) };
   }
-  if (approved === false) return { kind: 'reject', ...reason };
+  if (approved === false) return { kind: 'reject', ...reason, ...rememberIn(data) };
   if (data !== undefined) return undefined;
   if (YES.test(words)) return { kind: 'approve' };
   return NO.test(words) ? { kind: 'reject' } : undefined;
+}
+
+/** Whether the answer holds for questions to come. @throws PilotageError `payload_invalid`. */
+function rememberIn(data: JsonObject | undefined): Pick<Approval, 'remember'> {
+  const remember = data?.['remember'] ?? null;
+  return remember === null ? {} : { remember: readRemember(remember) };
 }
 
 function dataIn({ parts }: A2aMessage): JsonObject | undefined {

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { defined, type InputFile, PilotageError } from '#core';
 import type { FileAtUrl, UserMessage } from '#messages';
+import type { Run } from '#runtime';
 import { fileBytes } from '../request-body.ts';
 import type { Visit } from '../visit.ts';
 import { A2aRefused } from './errors.ts';
@@ -66,8 +67,23 @@ async function repeated({ run, task: { id: taskId } }: TaskSeen, message: A2aMes
     return { taskId };
   } catch (error) {
     if (!PilotageError.is(error, 'run_ended')) throw error;
-    const words = `The task ${taskId} has ended, and takes no more messages. Send one with its contextId alone: it begins a task that knows this one.`;
+    const late = await whyLate(run, message);
+    const words = `${late}The task ${taskId} has ended, and takes no more messages. Send one with its contextId alone: it begins a task that knows this one.`;
     throw new A2aRefused('UNSUPPORTED_OPERATION', words);
+  }
+}
+
+/** What became of the question whose token the message names. */
+async function whyLate(run: Run, message: A2aMessage): Promise<string> {
+  const token = tokenIn(message);
+  if (token === undefined) return '';
+  try {
+    await run.answer(token, givenAnswer(message) ?? { kind: 'reject' }, { id: message.messageId });
+    return '';
+  } catch (error) {
+    if (PilotageError.is(error, 'superseded') || PilotageError.is(error, 'run_ended')) return `${error.message} `;
+    if (PilotageError.is(error, 'payload_invalid')) return '';
+    throw error;
   }
 }
 

@@ -1,6 +1,6 @@
 /** Does what a client's input asks of its thread: sends a message, or answers questions. An input that was accepted before changes nothing. */
 import { createHash } from 'node:crypto';
-import { isJsonObject, PilotageError, type TaskPause } from '#core';
+import { type EventPayloads, isJsonObject, PilotageError, type TaskPause } from '#core';
 import { clientCallId } from '#messages';
 import type { BusyMode, PauseAnswer, SentMessage, TurnView } from '#runtime';
 import { RequestRefused } from '../problem.ts';
@@ -23,6 +23,7 @@ export interface AcceptedInput {
 }
 
 type Answered = RecordedTurn['answered'];
+type Closed = EventPayloads['pause.resumed'];
 
 const NOTHING: Known = new Map();
 /** The longest label that a run may have. */
@@ -205,19 +206,32 @@ function assertAnsweredSo(entries: readonly ResumeEntry[], answered: Answered): 
     const was = answered.get(entry.interruptId);
     if (was === undefined) throw unknownInterrupt(entry.interruptId);
     const { answer, before } = was;
+    first ??= before;
+    if (answer.verdict === 'timeout' || answer.verdict === 'superseded') {
+      assertIsNo(entry, answer);
+      continue;
+    }
     const pause = { ...answer, run: answer.token, ...(answer.verdict === 'answer' && { wait: 1 }) };
     const said = pauseAnswerOf(entry, pause);
-    if (answer.verdict === 'timeout' && entry.status === 'resolved') {
-      const message = `The interrupt ${entry.interruptId} has expired and was not answered in time. Cancel it to go on.`;
-      throw new PilotageError('pause_expired', message);
-    }
     if (!isSameAnswer(said, answer)) {
       const message = `The interrupt ${entry.interruptId} was answered already, and otherwise (${answer.verdict}).`;
       throw new PilotageError('pause_not_found', message);
     }
-    first ??= before;
   }
   return first;
+}
+
+/** A refusal agrees with a question that nobody has answered. @throws PilotageError `pause_expired` or `superseded` for anything else. */
+function assertIsNo({ interruptId, status, payload }: ResumeEntry, { verdict, payload: why }: Closed): void {
+  if (status === 'cancelled') return;
+  if (verdict === 'timeout') {
+    const message = `The interrupt ${interruptId} has expired and was not answered in time. Cancel it to go on.`;
+    throw new PilotageError('pause_expired', message);
+  }
+  if (isJsonObject(payload) && payload['approved'] === false) return;
+  const reason = typeof why?.['reason'] === 'string' ? `: ${why['reason']}` : '.';
+  const message = `The interrupt ${interruptId} is not asked any more, and nobody had answered it${reason} Cancel it to go on.`;
+  throw new PilotageError('superseded', message);
 }
 
 /** When a question has two answers, nobody knows which one holds. */

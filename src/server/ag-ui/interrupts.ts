@@ -159,8 +159,7 @@ export function isSameAnswer(answer: PauseAnswer | undefined, { verdict, args, v
     case 'approve':
       return verdict === 'approve' && isEqual(answer.args, args);
     case 'reject':
-      // The question has expired or was withdrawn, which a refusal agrees with.
-      return verdict === 'reject' || verdict === 'timeout' || verdict === 'superseded';
+      return verdict === 'reject';
     case 'answer':
       return verdict === 'answer' && isEqual(answer.value, value ?? null);
     case 'payload':

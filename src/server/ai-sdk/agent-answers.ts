@@ -188,7 +188,9 @@ function approvalOf(
     conflictIn: ({ approvals, answered }) => {
       const before = approvals.get(token);
       if (before === undefined || before === approved) return undefined;
-      if (!answered.has(token)) return `The approval ${token} came too late: its call was over.`;
+      const { verdict } = answered.get(token) ?? {};
+      if (verdict === undefined || verdict === 'superseded' || verdict === 'timeout')
+        return `The approval ${token} came too late: its call was over.`;
       return `The approval ${token} was answered before, with ${before ? 'yes' : 'no'}.`;
     },
   };

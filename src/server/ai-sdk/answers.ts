@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { defined, PilotageError, readRemember } from '#core';
 import { hasEnded } from '#journal';
-import { clientCallId } from '#messages';
+import { clientCallId, NOBODY_ANSWERED } from '#messages';
 import type { Run, Session, TurnView } from '#runtime';
 import { openPauses } from '../open-pauses.ts';
 import { untilAnswered } from '../until-answered.ts';
@@ -14,8 +14,10 @@ import { type ClientToolOutput, type GivenAnswer, runOfMessage } from './request
 interface ChatQuestion {
   readonly turn: number;
   readonly isOpen: boolean;
-  /** Whether the answer was a yes. Absent: there is no answer yet. */
+  /** Whether the answer was a yes. Absent: there is no answer. */
   readonly approved?: boolean;
+  /** Why the question was closed without an answer. */
+  readonly unanswered?: string;
   /** The arguments of the call that it is about. */
   readonly args?: unknown;
 }
@@ -32,6 +34,11 @@ export interface Answered {
 export type Unfit = 'thrown' | 'passed over';
 
 const TAKEN_MS = 5_000;
+/** Verdicts of questions that nobody has answered. */
+const UNANSWERED: Readonly<Partial<Record<string, string>>> = {
+  timeout: 'Its time was over before anybody answered.',
+  superseded: 'It was not asked any more: the agent went on before anybody answered.',
+};
 
 /** The turn that has not ended and waits behind no other. */
 export function turnUnderWay(turns: readonly TurnView[]): TurnView | undefined {
@@ -46,15 +53,14 @@ async function questionsOf(session: Session): Promise<ReadonlyMap<string, ChatQu
     for (const part of parts) {
       if (part.type === 'data-pause' && 'data' in part) {
         const { token, status, verdict } = part.data as { token: string; status: string; verdict?: string };
-        found.set(token, {
-          turn,
-          isOpen: status === 'open',
-          ...defined({ approved: verdict === undefined ? undefined : verdict !== 'reject' }),
-        });
+        const unanswered = status === 'withdrawn' ? UNANSWERED['superseded'] : UNANSWERED[verdict ?? ''];
+        const approved = verdict === undefined || unanswered !== undefined ? undefined : verdict !== 'reject';
+        found.set(token, { turn, isOpen: status === 'open', ...defined({ approved, unanswered }) });
       } else if ('approval' in part && part.approval !== undefined) {
-        const { id, approved } = part.approval as { id: string; approved?: boolean };
+        const { id, approved, reason } = part.approval as { id: string; approved?: boolean; reason?: string };
         const args = 'input' in part ? part.input : undefined;
-        found.set(id, { turn, isOpen: approved === undefined, ...defined({ approved, args }) });
+        const unanswered = approved === false && NOBODY_ANSWERED.has(reason) ? reason : undefined;
+        found.set(id, { turn, isOpen: approved === undefined, ...defined({ approved, args, unanswered }) });
       }
     }
   }
@@ -94,8 +100,9 @@ export async function giveAnswers(
       await taken(visit.runtime.run(asking), [answer.approvalId], visit.signal);
       questions = await questionsOf(session);
     }
-    const { approved, args } = questions.get(answer.approvalId) ?? question;
-    if (approved === undefined) continue;
+    const { approved, args, unanswered } = questions.get(answer.approvalId) ?? question;
+    if (unanswered !== undefined && answer.approved !== false) conflict = { turn, text: unanswered };
+    if (approved === undefined || unanswered !== undefined) continue;
     if (approved !== (answer.approved ?? true))
       conflict = { turn, text: `It was answered before, with ${approved ? 'yes' : 'no'}.` };
     else if (approved && answer.args !== undefined && !isDeepStrictEqual(answer.args, args))
