@@ -25,9 +25,20 @@ export interface Before {
   readonly earlier?: EarlierRuns;
 }
 
+/** What the first turn of a session is told. */
+export const NOTHING_BEFORE: Before = Object.freeze({
+  history: Object.freeze([]),
+  earlier: Object.freeze({ runs: Object.freeze([]) }),
+});
+
 /** Whether there is something to load before the planner can be asked. */
 export function hasEarlierTurns({ continues, history }: Pick<RunState, 'continues' | 'history'>): boolean {
-  return continues !== null || history.some(({ parts }) => parts?.some(isFile));
+  if (continues !== null && (history.length > 0 || !goesOnFromNothing(continues))) return true;
+  return history.some(({ parts }) => parts?.some(isFile));
+}
+
+function goesOnFromNothing({ runs, summary, aside }: Continued): boolean {
+  return runs.length === 0 && summary === undefined && aside === undefined;
 }
 
 /**

@@ -6,7 +6,7 @@ import { Attempt } from '../calls/attempt.ts';
 import type { Ask, MoveNeeds, PlanGrowth } from './ask.ts';
 import { askPlanner } from './ask-planner.ts';
 import type { DriverDeps } from './driver-deps.ts';
-import { earlierTurns, hasEarlierTurns } from './earlier-turns.ts';
+import { earlierTurns, hasEarlierTurns, NOTHING_BEFORE } from './earlier-turns.ts';
 import { cutOff } from './growth.ts';
 import { loadInputs } from './inputs.ts';
 import type { GivenToRun, Kept } from './kept.ts';
@@ -24,6 +24,7 @@ export interface MovePorts {
 }
 
 const NOTHING_GIVEN: GivenToRun = Object.freeze({ inputs: Object.freeze([]), before: undefined });
+const FIRST_TURN: GivenToRun = Object.freeze({ inputs: Object.freeze([]), before: NOTHING_BEFORE });
 
 export class Moves {
   readonly #ports: MovePorts;
@@ -60,7 +61,7 @@ export class Moves {
     const { state, deps, kept } = this.#ports;
     if (kept.given === undefined) {
       if (state.context.inputs !== undefined || hasEarlierTurns(state) || isTurnToBegin(state)) return this.#load();
-      kept.given = NOTHING_GIVEN;
+      kept.given = state.continues === null ? NOTHING_GIVEN : FIRST_TURN;
     }
     const loading = kept.media.load(state, deps.artifacts);
     if (loading !== undefined) return loading;
@@ -83,7 +84,8 @@ export class Moves {
       );
     }
     const inputs = await loadInputs(state.context.inputs ?? [], state.identity, deps.artifacts);
-    kept.given = { inputs, before: hasEarlierTurns(state) ? await earlierTurns(state, deps) : undefined };
+    const hasBefore = state.continues !== null || hasEarlierTurns(state);
+    kept.given = { inputs, before: hasBefore ? await earlierTurns(state, deps) : undefined };
   }
 
   /** More of the plan that is being carried out. After a crash nobody goes on with it: it is whole as it is. */

@@ -133,6 +133,7 @@ export class Follower<T> {
 
   close(): void {
     this.#close?.();
+    this.#close = () => {};
     this.#below?.close();
     this.#backlog.tokens -= this.#queue.filter(isToken).length;
     this.#queue = [];
@@ -172,7 +173,9 @@ export class Follower<T> {
     const { entries, problem } = await readable(journal, run, (this.#state?.head ?? 0) + 1);
     // What was told until now goes first: what the journal has beyond it came later.
     if (this.#state !== undefined) yield* below === undefined ? this.#live() : this.#liveWith(below, isThere);
+    const heardFrom = this.#state === undefined && below === undefined ? this.#heardFrom : Infinity;
     for (const entry of entries) {
+      if (entry.seq >= heardFrom) return;
       if (isThere?.() === true) {
         this.#dirty = true;
         return;
@@ -183,6 +186,11 @@ export class Follower<T> {
     }
     for (const notice of this.#ahead.splice(0)) yield* this.#passes(notice);
     if (problem !== undefined) throw problem;
+  }
+
+  /** The first entry that has been heard: it is told when its notice is, behind what was said before it. */
+  get #heardFrom(): number {
+    return this.#queue.find((notice) => notice.type === 'entry')?.entry.seq ?? Number.POSITIVE_INFINITY;
   }
 
   *#live(): Generator<T, void> {

@@ -12,6 +12,7 @@ import {
   redacted,
   wakesByTasks,
 } from '#state';
+import { turn } from '../calls/large-values.ts';
 import { type Backlog, Follower, type FollowOptions } from './follow.ts';
 import { admitted, assertMayRead, type HandleOptions } from './gate.ts';
 import { passingEvent } from './passing-events.ts';
@@ -98,20 +99,33 @@ export async function* conversationEvents(
   isAdmitted = false,
 ): AsyncGenerator<RunEvent, void> {
   const { as, gate } = user;
-  await assertMayRead(host.deps.journal, run, defined({ as, gate: isAdmitted ? undefined : gate }));
   const isLeft = (): boolean => signal?.aborted === true;
-  if (isLeft()) return;
   const follower = followEvents(host, run, { from, ...rest });
   const stop = (): void => follower.stop();
   signal?.addEventListener('abort', stop);
   try {
+    if (isBegunHere(host, run, { from, ...rest })) {
+      follower.open();
+      await turn();
+    }
+    await assertMayRead(host.deps.journal, run, defined({ as, gate: isAdmitted ? undefined : gate }));
+    if (isLeft()) return;
     yield* admitted(follower.follow(), run, gate);
   } finally {
     signal?.removeEventListener('abort', stop);
+    follower.close();
   }
   const next = nextRunOf(follower.state);
   if (isLeft() || next === undefined || (await gate?.mayRead(next)) === false) return;
   yield* conversationEvents(host, next, { ...rest, ...defined({ signal }) }, user, true);
+}
+
+/**
+ * Whether a run is read from its beginning on that this process drives. It may just have begun: then it is listened to at once, and read when its planner was
+ * asked, and that of each other run that has begun in this turn of the event loop. Models take longer than it does to read.
+ */
+function isBegunHere({ fleet }: RunHost, run: string, { from = 1, tasks, follow }: EventOptions): boolean {
+  return from === 1 && tasks !== true && follow !== false && fleet.drives(run);
 }
 
 /** Whether nothing more comes until somebody answers a pause. */

@@ -1,5 +1,5 @@
 /** Puts a message into a session: it begins a turn, or is told to the turn that is under way, in one commit. */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import {
   type AcceptedMessage,
   type Control,
@@ -63,7 +63,7 @@ export interface Accepted {
 /** Ids that follow from the message's, so that it is accepted once. An edited message may keep its id: it is another one for each turn in whose place it was sent. */
 function idsOf(scope: Scope, message: string, inPlaceOf?: string): { readonly run: string; readonly control: string } {
   const parts = [scopeKey(scope), message, ...(inPlaceOf === undefined ? [] : [inPlaceOf])];
-  const digest = createHash('sha256').update(parts.join('\n')).digest('hex').slice(0, 32);
+  const digest = hash('sha256', parts.join('\n')).slice(0, 32);
   return { run: `${TURN_RUN}${digest}`, control: `${SESSION_MESSAGE}${digest}` };
 }
 

@@ -36,17 +36,7 @@ export function guards(options: GuardOptions, isOpen: boolean): readonly Guard[]
   const hosts = options.hosts ?? (isOpen ? LOOPBACK : undefined);
   const maxSize = options.maxBodyBytes ?? MAX_BODY_BYTES;
   const isNamed = namedIn(options.origins ?? []);
-  return [
-    hostGuard(hosts, isOpen),
-    originGuard(isNamed),
-    cors({
-      origin: (origin) => (isNamed(origin) ? origin : undefined),
-      exposeHeaders: EXPOSED,
-      credentials: true,
-      maxAge: 600,
-    }),
-    sizeGuard(maxSize),
-  ];
+  return [hostGuard(hosts, isOpen), originGuard(isNamed), corsGuard(isNamed), sizeGuard(maxSize)];
 }
 
 /** Keeps out pages whose own name leads to this server (DNS rebinding) and, when requests are not authenticated, other machines. */
@@ -81,6 +71,20 @@ function originGuard(isNamed: (origin: string) => boolean): Guard {
     const origin = context.req.header('origin');
     if (origin === undefined || isNamed(origin) || isOwn(origin, context.req.header('host'))) return next();
     return problem(new RequestRefused('forbidden', 'Pages of this origin may not ask the server (header Origin).'));
+  };
+}
+
+/** No browser needs headers of CORS for what pages of the server itself post, nor does a cache that keeps answers apart by them: it keeps none of a POST. */
+function corsGuard(isNamed: (origin: string) => boolean): Guard {
+  const guard: Guard = cors({
+    origin: (origin) => (isNamed(origin) ? origin : undefined),
+    exposeHeaders: EXPOSED,
+    credentials: true,
+    maxAge: 600,
+  });
+  return (context, next) => {
+    const { method } = context.req;
+    return method === 'POST' && !isNamed(context.req.header('origin') ?? '') ? next() : guard(context, next);
   };
 }
 

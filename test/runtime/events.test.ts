@@ -216,7 +216,7 @@ describe('tokens', () => {
     ]);
   });
 
-  it('are left out when the step that they led to was read from the journal already', async () => {
+  it('come before the step that they led to, also when the journal had it when it was first read', async () => {
     const clock = new VirtualClock();
     const base = memoryJournal({ clock });
     const held = gate();
@@ -230,7 +230,7 @@ describe('tokens', () => {
     const events = collect(run);
     await until(async () => (await base.get(run.id))?.status === 'finished');
     held.open();
-    expect(typesOf(await events)).toEqual(['run.started', 'planner.decision', 'planner.finish']);
+    expect(typesOf(await events)).toEqual(['run.started', 'token', 'token', 'planner.decision', 'planner.finish']);
   });
 
   it('count text and reasoning apart', async () => {

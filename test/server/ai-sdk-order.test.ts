@@ -2,13 +2,17 @@
 import { safeValidateUIMessages, UI_MESSAGE_STREAM_HEADERS, type UIMessage, type UIMessageChunk } from 'ai';
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import type { Planner } from '#core';
 import { memoryJournal } from '#journal';
 import { createRuntime } from '#runtime';
+import { createHandler } from '#server';
+import { aiSdk } from '#server/ai-sdk';
 import { Effects, scenarioAgent } from '../../examples/scenario-agent.ts';
+import { changed } from '../kit/journals.ts';
 import { historyOf, serveChats } from '../kit/ui-chat.ts';
 import { brokenRules, chunksIn, clientErrors, ORDER_RULES } from '../kit/ui-stream.ts';
 import { chatsOf, play, stopLater, turnScript } from '../kit/ui-turns.ts';
-import { turn, until } from '../kit/waiting.ts';
+import { gate, turn, until } from '../kit/waiting.ts';
 
 async function served(): Promise<string> {
   const runtime = createRuntime({ agents: [scenarioAgent(new Effects())], journal: memoryJournal() });
@@ -144,6 +148,47 @@ describe('order', () => {
     },
     LIMIT_MS,
   );
+});
+
+describe('chats that come together', () => {
+  it('are asked of the model, all of them, before any of them is read for its stream or answered', async () => {
+    const chats = ['one', 'two', 'three', 'four', 'five'];
+    const seen: string[] = [];
+    const base = memoryJournal();
+    const journal = changed(base, {
+      read: (run, from, limit) => {
+        seen.push('read');
+        return base.read(run, from, limit);
+      },
+    });
+    const held = gate();
+    const planner: Planner = {
+      name: 'thinks',
+      async *next({ query }) {
+        seen.push('asked');
+        await held.opened;
+        yield { type: 'text', text: query };
+        return { decision: { kind: 'finish', reason: 'goal', payload: query }, text: query };
+      },
+    };
+    const runtime = createRuntime({ planner, journal });
+    onTestFinished(() => runtime.close());
+    const handler = createHandler({ runtime, parts: [aiSdk()] });
+    const answers = chats.map(async (text) => {
+      const message = { id: text, role: 'user', parts: [{ type: 'text', text }] };
+      const body = JSON.stringify({ id: text, message });
+      const answer = await handler(new Request('http://localhost/api/chat', { method: 'POST', body }));
+      seen.push('answered');
+      return answer.text();
+    });
+    await until(() => ['asked', 'read', 'answered'].every((one) => seen.filter((each) => each === one).length >= 5));
+    expect(seen.slice(0, chats.length)).toEqual(chats.map(() => 'asked'));
+    held.open();
+    for (const [index, body] of (await Promise.all(answers)).entries()) {
+      const deltas = (await chunksIn(body)).filter(({ type }) => type === 'text-delta');
+      expect(deltas).toEqual([expect.objectContaining({ delta: chats[index] })]);
+    }
+  });
 });
 
 describe('the response', () => {

@@ -61,7 +61,7 @@ import type { SqliteSchedules } from './schedules.ts';
 import { HEAD, idAt, LAST_ENTRY } from './schema.ts';
 import type { SqliteStarts } from './starts.ts';
 import { atMost, type PreparedStatement, prepared } from './statements.ts';
-import type { SqliteTurns } from './turns.ts';
+import { NO_TURN, type SqliteTurns } from './turns.ts';
 import { SqliteWaits } from './waits.ts';
 
 interface RunRow {
@@ -154,8 +154,10 @@ function statementsOn(db: DatabaseSync) {
     nextDue: sql(NEXT_DUE),
     findFar: sql(FIND_FAR),
     insertRun: sql(`
-      INSERT INTO runs (id, tenant, user, session, agent, parent, root, priority, status, created_at, updated_at)
-      VALUES (:id, :tenant, :user, :session, :agent, :parent, :root, :priority, 'pending', :now, :now)
+      INSERT INTO runs (id, tenant, user, session, agent, parent, root, priority, status, created_at, updated_at,
+        turn, waits, head, fence, owner, lease_until)
+      VALUES (:id, :tenant, :user, :session, :agent, :parent, :root, :priority, :status, :now, :now,
+        :turn, :waits, :head, :fence, :owner, :until)
       ON CONFLICT (id) DO NOTHING`),
     // The hot path: compares and inserts in one statement, writes one page, and hands no row to JavaScript.
     insertEntry: sql(`
@@ -201,6 +203,14 @@ const NOBODY: Appended = Object.freeze({});
 /** The id of an entry has the key of its run above its seq. */
 const SEQS = 2 ** 32;
 
+/** A run that nobody has. */
+const UNHELD = { status: 'pending', head: 0, fence: 0, owner: null, until: null } as const;
+
+/** A run that is claimed as it is stored. */
+function heldFrom({ owner, leaseMs }: Claimant, head: number, time: number) {
+  return { status: 'running', head, fence: 1, owner, until: wholeMs(time + leaseMs, 'leaseMs') } as const;
+}
+
 /** The statements on what goes with runs. */
 interface Beside {
   readonly turns: SqliteTurns;
@@ -239,20 +249,26 @@ export class SqliteRows {
     const now = Math.floor(time);
     const { run: id, tenant, user, session } = run.identity;
     const { parent = null, root = null } = first.task ?? {};
-    const row = { id, tenant, user, session, agent: first.agent, parent, root, priority: run.priority, now };
     // It may be refused, before anything is changed.
     const source = sourceOf(first);
     if (source !== undefined && this.#sql.findRun().get(id) === undefined) this.#find(source);
     if (run.fires !== undefined) this.#schedules.moveOn(run.fires, now);
-    const inserted = this.#sql.insertRun().run(row);
+    const place = isTurn(first) ? this.#turns.placeFor(run.identity, run.waits) : NO_TURN;
+    const wakeAt = firstWake(first, time);
+    const lease = place.isBehind || wakeAt > 0 ? undefined : run.claim;
+    // In one statement: each further one would change the indexes of the row again.
+    const row = { id, tenant, user, session, agent: first.agent, parent, root, priority: run.priority, now };
+    const { turn, waits } = place;
+    const held = lease === undefined ? UNHELD : heldFrom(lease, bodies.length, time);
+    const inserted = this.#sql.insertRun().run({ ...row, turn, waits, ...held });
     if (inserted.changes === 0) return undefined;
     const key = Number(inserted.lastInsertRowid);
     for (const [index, body] of bodies.entries()) this.#sql.insertNext().run(key, index + 1, now, body);
-    const waits = isTurn(first) && this.#turns.add(run.identity, run.waits);
+    if (place.makesRoom) this.#turns.makeRoom(run.identity, place.turn);
     if (run.openWaits !== undefined) this.waits.replace(key, run.openWaits, now);
-    const wakeAt = firstWake(first, time);
     this.#starts.began(key, first, wakeAt);
-    return run.claim && !waits && wakeAt === 0 ? this.#grant(key, run.claim, time) : undefined;
+    const before = { status: 'pending', wakeAt: 0 } as const;
+    return lease && { run: id, fence: held.fence, head: held.head, signals: 0, before };
   }
 
   startByKey({ run: given }: RunText, key: StartKey, time: number): StartedByKey {

@@ -55,6 +55,19 @@ interface LiveRow {
   readonly signals: number;
 }
 
+/** Where a run stands in its session. */
+interface TurnPlace {
+  readonly turn: number | null;
+  readonly waits: number | null;
+  /** It waits for the turns before it. */
+  readonly isBehind: boolean;
+  /** Others stand there, or behind it. */
+  readonly makesRoom: boolean;
+}
+
+/** The place of a run that is not a turn. */
+export const NO_TURN: TurnPlace = { turn: null, waits: null, isBehind: false, makesRoom: false };
+
 /** How the column says that a turn waits. */
 const WAITS = { last: 1, next: 2, first: 2 } as const;
 
@@ -70,8 +83,7 @@ function statementsOn(db: DatabaseSync) {
     // Those that wait stand at the end.
     firstWaiting: sql(`
       SELECT turn FROM runs INDEXED BY runs_waiting WHERE ${IN_SCOPE} AND ${isWaiting()} AND waits <= :most ORDER BY turn LIMIT 1`),
-    makeRoom: sql(`UPDATE runs SET turn = turn + 1 WHERE ${IN_SCOPE} AND turn >= :turn`),
-    place: sql('UPDATE runs SET turn = :turn, waits = :waits WHERE id = :run'),
+    makeRoom: sql(`UPDATE runs SET turn = turn + 1 WHERE ${IN_SCOPE} AND turn >= :turn AND id <> :run`),
     next: sql(`
       UPDATE runs SET waits = 0 WHERE key = (
         SELECT next.key FROM runs AS this JOIN runs AS next INDEXED BY runs_waiting
@@ -120,17 +132,19 @@ export class SqliteTurns {
     this.#drops = drops;
   }
 
-  /** Gives a run that was just stored its place. @returns whether it waits. */
-  add(identity: Identity, waits: NewRun['waits']): boolean {
-    const scope = scopeOf(identity);
-    const isBehind = waits !== undefined && this.#live(scope) !== undefined;
-    const last = this.#sql.last().get<LastRow>(scope);
-    const before = waits === 'last' || !last?.waits ? undefined : this.#firstWaiting(scope, waits);
-    const turn = before ?? (last?.turn ?? 0) + 1;
-    if (before !== undefined) this.#sql.makeRoom().run({ ...scope, turn });
+  /** The place of a run that is to be stored. */
+  placeFor(scope: Scope, waits: NewRun['waits']): TurnPlace {
+    const of = scopeOf(scope);
+    const isBehind = waits !== undefined && this.#live(of) !== undefined;
+    const last = this.#sql.last().get<LastRow>(of);
+    const before = waits === 'last' || !last?.waits ? undefined : this.#firstWaiting(of, waits);
     const column = waits === undefined ? null : isBehind ? WAITS[waits] : 0;
-    this.#sql.place().run({ turn, waits: column, run: identity.run });
-    return isBehind;
+    return { turn: before ?? (last?.turn ?? 0) + 1, waits: column, isBehind, makesRoom: before !== undefined };
+  }
+
+  /** Moves those on that stood at the place of this run, and behind it. */
+  makeRoom({ run, ...scope }: Identity, turn: number | null): void {
+    this.#sql.makeRoom().run({ ...scopeOf(scope), run, turn });
   }
 
   /** The place of the first one that waits; of those put last when another comes next: it stands behind those that came next before it. */
