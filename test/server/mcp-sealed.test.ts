@@ -56,8 +56,10 @@ describe('MCP, approvals: the state of a call that asks (requestState)', () => {
   });
 
   it('is out of date after its time, and the run waits on', async () => {
-    const { again, runtime } = await asked({ holdsMs: 1 });
-    await until(async () => (await again()).error !== undefined);
+    const { again, requestState, runtime } = await asked({ holdsMs: 1 });
+    const [, endsAt] = JSON.parse(Buffer.from(requestState.split('.')[0] ?? '', 'base64url').toString());
+    await until(() => Date.now() > endsAt);
+    expect((await again()).error).toBeDefined();
     expect((await runtime.list())[0]?.status).toBe('paused');
   });
 
