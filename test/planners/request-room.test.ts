@@ -85,9 +85,11 @@ describe('a provider that adds the budget of thoughts to the longest reply', () 
     await asked(sonnet(url), thinking(2_000), { tokens: 6_000 });
     await asked(sonnet(url), { anthropic: { thinking: { type: 'enabled' } } }, { costUsd: 0.006 });
     await asked(sonnet(url), undefined, { tokens: 6_000 });
-    const [most, byDefault, without] = requests.map(({ body }) => Number(body['max_tokens']));
+    await asked(sonnet(url), { anthropic: { thinking: { type: 'disabled' } } }, { tokens: 6_000 });
+    const [most, byDefault, without, disabled] = requests.map(({ body }) => Number(body['max_tokens']));
     expect(requests[0]?.body['thinking']).toMatchObject({ budget_tokens: 2_000 });
     expect(most).toBe(without);
+    expect(disabled).toBe(without);
     expect(most).toBeLessThan(6_000);
     expect(byDefault).toBeLessThan(2_000);
   });

@@ -1,4 +1,5 @@
 /** What a tool uses beside its call's own price: models that it asks, and what it tells. It counts against the run's limits. */
+import type { LanguageModelV4CallOptions } from '@ai-sdk/provider';
 import { generateText, streamText } from 'ai';
 import { afterEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
@@ -284,6 +285,30 @@ describe('a model that a tool asks', () => {
     );
     expect(result.usage).toMatchObject({ estimated: true });
     expect(result.usage.inputTokens).toBeGreaterThan(50);
+  });
+
+  it('has room set aside for its thoughts, too: a second one waits for what they leave', async () => {
+    let [under, most] = [0, 0];
+    const claude = {
+      ...scriptedModel(() => LONG),
+      ...{ provider: 'anthropic.messages', modelId: 'claude-x' },
+      doGenerate: async (options: LanguageModelV4CallOptions) => {
+        under += 1;
+        most = Math.max(most, under);
+        await new Promise((resolve) => setImmediate(resolve));
+        under -= 1;
+        return scriptedModel(() => LONG).doGenerate(options);
+      },
+    };
+    const providerOptions = { anthropic: { thinking: { type: 'enabled', budgetTokens: 2_000 } } };
+    const { result } = await play(
+      async (_, context) => {
+        const request = { prompt: PROMPT, maxOutputTokens: 100, providerOptions };
+        await Promise.all([1, 2].map(() => context.model(claude).doGenerate(request)));
+      },
+      { tokens: 3_500 },
+    );
+    expect([most, result.usage.inputTokens]).toEqual([1, 500]);
   });
 
   it('does not hold up the next request of its call with a stream that nobody reads', async () => {
