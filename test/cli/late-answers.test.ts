@@ -69,4 +69,7 @@ it('events --follow shows how each question is answered once, also when others c
   await journal.close();
   const shown = stdout.split('\n').filter((line) => line.includes('waits for an answer'));
   expect(shown.map((line) => /Number \d/.exec(line)?.[0])).toEqual(['Number 0', 'Number 1', 'Number 2']);
+  // The first one names its question too: others came after it.
+  const ways = stdout.split('\n').filter((line) => line.includes('pilotage resume'));
+  expect(ways.map((line) => line.includes('--token '))).toEqual([true, true, true]);
 });

@@ -34,18 +34,25 @@ describe.each(BINDINGS)('A2A over %s', (binding) => {
     expect(reader.answer).toBe(answerOf(task));
   });
 
-  it('answering with remember: the yes holds for questions to come, and one that cannot be is refused', async () => {
+  it.each([
+    true,
+    false,
+  ])('answering with remember: %s holds for questions to come, and one that cannot be is refused', async (approved) => {
     let paid = 0;
     const pay = make('pay', () => `paid ${++paid}`, { needsApproval: true, effect: 'once' });
-    const clerk = agent({ name: 'clerk', planner: script(call('pay'), call('pay'), finish('done')), tools: [pay] });
+    const clerk = agent({
+      name: 'clerk',
+      planner: script(call('pay'), call('pay'), call('pay'), finish('done')),
+      tools: [pay],
+    });
     const { url } = await servedAgent({ world: { agents: [clerk] } });
     const client = await clientAt(url, binding);
     const { id: taskId } = await sendFor(client, said('go'));
-    const answered = (remember: object) => sendFor(client, data({ approved: true, remember }, { taskId }));
+    const answered = (remember: object) => sendFor(client, data({ approved, remember }, { taskId }));
     const wrong = await answered({ scope: 'ever' });
     expect([wrong.status?.state, paid]).toEqual([TaskState.TASK_STATE_INPUT_REQUIRED, 0]);
     const done = await answered({ scope: 'session', match: 'tool' });
-    expect([done.status?.state, paid]).toEqual([TaskState.TASK_STATE_COMPLETED, 2]);
+    expect([done.status?.state, paid]).toEqual([TaskState.TASK_STATE_COMPLETED, approved ? 3 : 0]);
   });
 
   it('answering: free text approve/reject or a data part {approved}; anything else asks again', async () => {
