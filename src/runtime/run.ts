@@ -152,7 +152,7 @@ export class Run {
   async #resultIn(state: RunState | undefined, options: ResultOptions): Promise<RunResult | undefined> {
     const successor = this.#successor(state);
     if (successor !== undefined) return successor.result(options);
-    return state && wholeResultOf(state, this.#host.deps.artifacts);
+    return state && wholeResultOf(state, this.#host.deps);
   }
 
   #successor(state: RunState | undefined): Run | undefined {
