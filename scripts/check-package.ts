@@ -5,7 +5,7 @@
 import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 
 interface Manifest {
   readonly name: string;
@@ -30,11 +30,38 @@ function pack(into: string): string {
   const printed: Record<string, { filename: string; files: { path: string }[]; size: number }> = JSON.parse(stdout);
   const [packed] = Object.values(printed);
   if (!packed) throw new Error('npm pack wrote nothing');
-  const strangers = packed.files.filter(({ path }) => !/^(dist\/.+|package\.json|README\.md|LICENSE)$/.test(path));
+  const strangers = packed.files.filter(
+    ({ path }) => !/^((dist|docs|examples)\/.+|package\.json|README\.md|LICENSE)$/.test(path),
+  );
   if (strangers.length > 0)
     throw new Error(`These files do not belong in the package: ${strangers.map((file) => file.path).join(', ')}`);
+  checkLinks(packed.files.map(({ path }) => path));
   console.log(`${packed.filename}: ${packed.files.length} files, ${Math.round(packed.size / 1024)} KiB`);
   return join(into, packed.filename);
+}
+
+/** For who works on the package: they are large, and stay in the repository. */
+const IN_THE_REPOSITORY: ReadonlySet<string> = new Set([
+  'CHANGELOG.md',
+  'bench/RESULTS.md',
+  'docs/behaviours.md',
+  'docs/decisions.md',
+]);
+
+/** Whoever reads the documentation in an installed package comes where it leads. */
+function checkLinks(packed: readonly string[]): void {
+  const links = packed
+    .filter((path) => path.endsWith('.md'))
+    .flatMap((path) =>
+      [...readFileSync(path, 'utf8').matchAll(/\]\(([^)#:\s]+)(?:#[^)]*)?\)/g)].map(([, to = '']) => ({ path, to })),
+    );
+  const broken = links.filter(({ path, to }) => {
+    const target = join(dirname(path), to);
+    return !IN_THE_REPOSITORY.has(target) && !packed.some((each) => each === target || each.startsWith(`${target}/`));
+  });
+  if (broken.length > 0)
+    throw new Error(`Links that lead out of the package: ${broken.map(({ path, to }) => `${path}: ${to}`).join(', ')}`);
+  console.log(`links: ${links.length}, ok`);
 }
 
 /** Subpaths that have nothing but types. */

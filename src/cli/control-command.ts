@@ -69,7 +69,7 @@ export async function controlCommand(said: ControlCommand, options: Options, ter
     const answers = options.allApprovals ? sameForAll(said, pauses, options) : options.all;
     if (answers !== undefined) return answerAll(said, answers, { journal, state, options, terminal });
     if (isAnswer(said) && options.token === undefined && pauses.length > 1) {
-      return askWhich(said, await wholePauses(pauses, state.identity, journal.artifacts), options, terminal);
+      return askWhich(said, await wholePauses(pauses, state.identity, { journal }), options, terminal);
     }
     const meant = pauses.find(({ token }) => options.token === undefined || options.token === token);
     const control = controlOf(said, state.identity, meant === undefined ? options : saidTo(meant, said, options));

@@ -16,7 +16,7 @@ import { createRuntime, type PauseNotice, type Run, type RunResult, type Runtime
 import { foldEntries, type PlanView } from '#state';
 import { EventLines } from './event-lines.ts';
 import { hint, type Options } from './options.ts';
-import { commandsFor, pauseLines, type Ways } from './pause-lines.ts';
+import { commandsFor, pauseLines, problemText, type Ways } from './pause-lines.ts';
 import { PlanSeen } from './plan-lines.ts';
 import { planLines, treeLines } from './plan-text.ts';
 import { whenFree } from './project.ts';
@@ -246,6 +246,7 @@ export function conclude(id: string, result: RunResult, conclusion: Conclusion):
     case 'paused':
       for (const text of new Set(result.pauses.map((pause) => (pause.run === id ? (pause.text ?? '') : '')))) say(text);
       for (const { text, tone } of pauseLines(id, result.pauses, ways)) terminal.note(text, tone);
+      if (result.problem !== undefined) terminal.note(problemText(result.problem), 'bad');
       return;
     default:
       result satisfies never;

@@ -1,12 +1,21 @@
 /** `pilotage inspect`: a run's journal, told from its beginning. It looks at what is written, and waits for nothing. */
-import { defined, type Entry, type GroupView, isControl, type Message, PilotageError, type RunEvent } from '#core';
+import {
+  defined,
+  type Entry,
+  type ErrorData,
+  type GroupView,
+  isControl,
+  type Message,
+  PilotageError,
+  type RunEvent,
+} from '#core';
 import type { Journal, StreamRecord } from '#journal';
 import { foldable, type PauseNotice, wholeAnswerOf, wholePauses } from '#runtime';
 import { applyEntry, eventsOf, groupView, isPaused, openState, planOf, type RunState, type TaskState } from '#state';
 import { ruleText } from './approval-lines.ts';
 import { byWhom, EventLines } from './event-lines.ts';
 import { hint, type Options } from './options.ts';
-import { commandsFor, pauseLines, pauseNotices } from './pause-lines.ts';
+import { commandsFor, pauseLines, pauseNotices, problemText } from './pause-lines.ts';
 import { PlanSeen } from './plan-lines.ts';
 import { treeLines } from './plan-text.ts';
 import { openJournal, withJournal } from './project.ts';
@@ -19,14 +28,16 @@ export async function inspectCommand(id: string, options: Options, terminal: Ter
     const { entries, problem } = await foldable(journal, id);
     const { told, state } = replay(entries);
     const answer = await wholeAnswerOf(state, journal.artifacts);
-    const pauses = await wholePauses(pauseNotices(state), state.identity, journal.artifacts);
+    const pauses = await wholePauses(pauseNotices(state), state.identity, { journal });
     const streams = await journal.streams.list(id);
+    const stopped = (await journal.get(id))?.problem;
     return {
       told,
       streams,
       state,
       answer,
       pauses,
+      stopped,
       head: entries.length,
       ...defined({ problem }),
       ...(await inboxOf(journal, id)),
@@ -78,11 +89,16 @@ interface Looked {
   readonly state: RunState;
   readonly answer: string | undefined;
   readonly pauses: readonly PauseNotice[];
+  /** Why the process that wanted to go on last could not. */
+  readonly stopped: ErrorData | undefined;
   readonly inbox: readonly Message[];
   readonly streams: readonly StreamRecord[];
 }
 
-function* report({ told, state, answer, pauses, inbox, streams }: Looked, options: Options): Generator<string> {
+function* report(
+  { told, state, answer, pauses, stopped, inbox, streams }: Looked,
+  options: Options,
+): Generator<string> {
   yield* heading(state);
   yield '';
   yield* timeline(told, state.startedAt);
@@ -90,6 +106,7 @@ function* report({ told, state, answer, pauses, inbox, streams }: Looked, option
   const plan = planOf(state);
   if (plan !== undefined) yield* [...treeLines(plan), ''];
   yield* sections(state, pauses, inbox, options);
+  if (stopped !== undefined) yield* section('problem', [problemText(stopped)]);
   if (streams.length > 0) yield* section('streams', streams.map(streamText));
   yield `totals   ${totals(state)}`;
   if (answer !== undefined) yield* ['', harmless(answer).trimEnd()];

@@ -1,5 +1,14 @@
 /** What a run waits for, for a person, and the commands that answer it. */
-import { asksOpenly, defined, isJsonObject, type Json, type JsonObject, PilotageError, type TaskPause } from '#core';
+import {
+  asksOpenly,
+  defined,
+  type ErrorData,
+  isJsonObject,
+  type Json,
+  type JsonObject,
+  PilotageError,
+  type TaskPause,
+} from '#core';
 import type { PauseNotice } from '#runtime';
 import { missingIn, type RunState } from '#state';
 import { hint, type Options } from './options.ts';
@@ -11,6 +20,11 @@ export function pauseNotices(state: RunState): readonly PauseNotice[] {
   const { run } = state.identity;
   const own = state.pauses.map((pause) => ({ ...pause, run, ...defined({ missing: missingIn(state, pause) }) }));
   return [...own, ...state.tasks.flatMap((task) => task.pauses)];
+}
+
+/** Why nobody goes on with it. */
+export function problemText({ code, message }: Pick<ErrorData, 'code' | 'message'>): string {
+  return `The last process that wanted to go on could not: ${shortLine(message, 500)} (${shortLine(code, 60)})`;
 }
 
 /** What the planner is told. @throws PilotageError `payload_invalid` */
@@ -66,6 +80,11 @@ function onePause(id: string, pause: PauseNotice, isOneOfSeveral: boolean, ways:
   const lines: Line[] = [];
   const add = (text: string): void => void lines.push({ tone: 'plain', text: `  ${text}` });
   if (isOneOfSeveral || needsVerdict(pause)) add(`token    ${token}`);
+  const isQuestion = pause.wait !== undefined || (pause.schema !== undefined && asksOpenly(pause));
+  if (pause.answered === true) {
+    add('answered, not taken yet');
+    return [{ tone: 'strong', text: isQuestion ? questionTitle(id, pause) : title }, ...lines];
+  }
   if (expiresAt !== undefined) add(`expires  ${expiry(expiresAt)}`);
   if (isDoubt(pause)) {
     const { key, since, can_look_up: canLookUp } = pause.payload ?? {};
@@ -76,7 +95,7 @@ function onePause(id: string, pause: PauseNotice, isOneOfSeveral: boolean, ways:
     if (canLookUp === true) add(`look up  ${ways.lookUp(which)}`);
     return [{ tone: 'strong', text: title }, ...lines];
   }
-  if (pause.wait !== undefined || (pause.schema !== undefined && asksOpenly(pause))) {
+  if (isQuestion) {
     for (const text of questionTexts(pause, which, ways)) add(text);
     return [{ tone: 'strong', text: questionTitle(id, pause) }, ...lines];
   }

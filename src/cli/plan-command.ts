@@ -45,7 +45,7 @@ export async function planCommand(goal: string, options: Options, terminal: Term
 async function storedPlan(id: string, options: Options, terminal: Terminal): Promise<number> {
   const { state, pauses } = await withJournal(await openJournal(options, 'look'), async (journal) => {
     const read = foldEntries(await journal.read(id));
-    return { state: read, pauses: await wholePauses(pauseNotices(read), read.identity, journal.artifacts) };
+    return { state: read, pauses: await wholePauses(pauseNotices(read), read.identity, { journal }) };
   });
   const plan = planOf(state);
   if (plan === undefined) throw new UsageError('The run has carried out no plan; inspect shows what it did.');

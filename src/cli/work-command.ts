@@ -151,10 +151,10 @@ class Worker {
       this.#say('run_claimed', { run, tenant, agent });
       return;
     }
-    const { status, drivenMs } = news;
+    const { status, reasons, drivenMs } = news;
     if (this.#isDraining && status === 'broken') this.#notTaken += 1;
     const fact = status === 'finished' || status === 'failed' || status === 'cancelled' ? 'run_ended' : 'run_let_go';
-    this.#say(fact, { run, tenant, agent, status, drivenMs: Math.round(drivenMs) });
+    this.#say(fact, { run, tenant, agent, status, ...defined({ reasons }), drivenMs: Math.round(drivenMs) });
   }
 
   /** What comes of the journal's absence is counted, and not told once more. */

@@ -47,9 +47,9 @@ class Stored {
     this.#now = now;
   }
 
-  #isKept({ status, updatedAt, owner, leaseUntil }: StoredRun): boolean {
-    const isHeld = owner !== undefined && leaseUntil > this.#now;
-    return !hasEnded(status) || updatedAt > this.#now - this.#request.olderThanMs || isHeld;
+  /** The lease under which a run has ended holds nothing: nobody gives it back. */
+  #isKept({ status, updatedAt }: StoredRun): boolean {
+    return !hasEnded(status) || updatedAt > this.#now - this.#request.olderThanMs;
   }
 
   isOver(run: StoredRun): boolean {

@@ -401,8 +401,8 @@ export interface Journal {
   /**
    * Deletes runs that ended long ago, with all that hangs on them: entries, inbox, streams, snapshots, labels, keys under which they were
    * started (but those that still count), and what their session has beside them, artifacts included, when it has no run any more. A run goes
-   * with its tasks, and a turn with all runs of its session, or not at all: nothing that a run which is left goes on from, or that somebody has,
-   * is touched. A call does a part of the work, so that nobody waits long: call it again with `after` while it gives `next`.
+   * with its tasks, and a turn with all runs of its session, or not at all: nothing that a run which is left goes on from
+   * is touched. The lease under which a run has ended holds nothing. A call does a part of the work, so that nobody waits long: call it again with `after` while it gives `next`.
    * @throws PilotageError `invalid_config`.
    */
   prune(request: PruneRequest): Promise<Pruned>;

@@ -11,9 +11,11 @@ import {
   type Scope,
   type Source,
 } from '#core';
-import { type ArtifactStore, storedJsonIfAny } from '#journal';
+import { type ArtifactStore, type Journal, storedJsonIfAny } from '#journal';
 import { isPaused, missingIn, type OpenPause, pausesOfTasks, type RunState, type RunTotals, saidWith } from '#state';
 import { answerOf } from '../calls/large-values.ts';
+import { KnownStates } from '../loop/known-states.ts';
+import { type MayBeAnswered, withAnswered } from './send-control.ts';
 
 export type RunResult =
   | {
@@ -35,10 +37,12 @@ export type RunResult =
   | {
       readonly status: 'paused';
       readonly pauses: readonly PauseNotice[];
+      /** Why the process that wanted to go on last could not, of the run or of a task below whose question is answered. Absent: nothing was wrong. */
+      readonly problem?: ErrorData;
       readonly usage: Readonly<RunTotals>;
     };
 
-export interface PauseNotice extends Omit<OpenPause, 'requestedAt'> {
+export interface PauseNotice extends Omit<OpenPause, 'requestedAt'>, MayBeAnswered {
   /** The run that waits: this run, or a task that it waits for. An answer can be given through either of them. */
   readonly run: string;
   /** Absent for a task's. */
@@ -49,17 +53,37 @@ export interface PauseNotice extends Omit<OpenPause, 'requestedAt'> {
   readonly text?: string;
 }
 
+/** What a result is completed from. By default the artifacts are those of the journal, and the states are read. */
+export interface WholeFrom {
+  readonly journal: Journal;
+  readonly artifacts?: ArtifactStore;
+  readonly states?: Pick<KnownStates, 'of'>;
+}
+
 /**
  * The result with the whole answer, and with questions that have the whole arguments, also where these are stored as artifacts. What the
  * store has no more is absent.
  */
-export async function wholeResultOf(state: RunState, artifacts: ArtifactStore): Promise<RunResult | undefined> {
+export async function wholeResultOf(state: RunState, from: WholeFrom): Promise<RunResult | undefined> {
   const result = runResultOf(state);
   if (result?.status === 'paused') {
-    return { ...result, pauses: await wholePauses(result.pauses, state.identity, artifacts) };
+    const pauses = await wholePauses(result.pauses, state.identity, from);
+    return { ...result, pauses, ...defined({ problem: await problemOf(state.identity.run, pauses, from) }) };
   }
   if (result?.status !== 'finished' || result.stored === undefined) return result;
-  return { ...result, ...defined({ answer: await wholeAnswerOf(state, artifacts) }) };
+  return { ...result, ...defined({ answer: await wholeAnswerOf(state, from.artifacts ?? from.journal.artifacts) }) };
+}
+
+async function problemOf(
+  run: string,
+  pauses: readonly PauseNotice[],
+  { journal }: WholeFrom,
+): Promise<ErrorData | undefined> {
+  for (const one of new Set([run, ...pauses.flatMap((pause) => (pause.answered === true ? [pause.run] : []))])) {
+    const record = await journal.get(one);
+    if (record?.problem !== undefined) return record.problem;
+  }
+  return undefined;
 }
 
 /** What a run has answered, in words; `undefined` for a run that gave none, or whose answer the store has no more. */
@@ -70,14 +94,14 @@ export async function wholeAnswerOf(
   return ending?.kind === 'finished' ? answerOf(ending, identity, artifacts) : undefined;
 }
 
-/** The pauses, with the arguments of what is asked. */
+/** The pauses, with the arguments of what is asked, and with what is answered already. */
 export async function wholePauses(
   pauses: readonly PauseNotice[],
   scope: Scope,
-  artifacts: ArtifactStore,
+  { journal, artifacts = journal.artifacts, states = new KnownStates(journal) }: WholeFrom,
 ): Promise<readonly PauseNotice[]> {
-  if (!pauses.some(hasStoredArgs)) return pauses;
-  return Promise.all(pauses.map((pause) => (hasStoredArgs(pause) ? withArgs(pause, scope, artifacts) : pause)));
+  const told = await withAnswered({ journal, states }, pauses);
+  return Promise.all(told.map((pause) => (hasStoredArgs(pause) ? withArgs(pause, scope, artifacts) : pause)));
 }
 
 /** What a planner puts into a pause of its own is its content, whatever its keys are called. */

@@ -1,6 +1,6 @@
 /** What a process tells of the runs that it drives: that it has taken one up, and how it has let go of it. */
-import { type Clock, steadyMs } from '#core';
-import { isPaused, type RunState } from '#state';
+import { type Clock, type PauseReason, steadyMs } from '#core';
+import { answerable, isPaused, type RunState } from '#state';
 import type { Exit } from '../loop/let-go.ts';
 
 /** The first three have ended, the next two are parked. */
@@ -19,7 +19,13 @@ type HowLetGo =
 
 export type RunNews = { readonly run: string; readonly tenant: string; readonly agent: string } & (
   | { readonly type: 'claimed' }
-  | { readonly type: 'let_go'; readonly status: HowLetGo; readonly drivenMs: number }
+  | {
+      readonly type: 'let_go';
+      readonly status: HowLetGo;
+      readonly drivenMs: number;
+      /** Set when it is `paused`: for what, each reason once, also those of tasks that it waits for. */
+      readonly reasons?: readonly PauseReason[];
+    }
 );
 
 interface Driven {
@@ -45,9 +51,14 @@ export function tellRuns(onRun: (news: RunNews) => void, clock: Clock, onFault: 
     tell({ ...about, type: 'claimed' });
     void exit.then((how) => {
       const status = howLetGo(how, driver.state);
-      tell({ ...about, type: 'let_go', status, drivenMs: steadyMs(clock) - since });
+      const reasons = status === 'paused' ? { reasons: reasonsOf(driver.state) } : {};
+      tell({ ...about, type: 'let_go', status, ...reasons, drivenMs: steadyMs(clock) - since });
     });
   };
+}
+
+function reasonsOf(state: RunState): readonly PauseReason[] {
+  return [...new Set(answerable(state).map(({ reason }) => reason))];
 }
 
 function howLetGo({ kind }: Exit, state: RunState): HowLetGo {

@@ -1,5 +1,5 @@
 /** A handle of one run. The handle holds no state: any process with the journal can make one. */
-
+import type { StandardSchemaV1 } from '@standard-schema/spec';
 import {
   assertLimits,
   assertOptions,
@@ -15,7 +15,7 @@ import {
   type RunEvent,
   type StreamRow,
 } from '#core';
-import { type RunRecord, runNotFound, type StreamRecord, storedJson } from '#journal';
+import { type RunRecord, runNotFound, type StreamRecord } from '#journal';
 import type { UserMessage } from '#messages';
 import {
   assertRetrying,
@@ -28,6 +28,7 @@ import {
   snapshotOf,
   trajectoryOf,
 } from '#state';
+import type { InputSchema } from '#tools';
 import { unfitBreakpoint } from '../calls/breakpoint.ts';
 import { isVerdict } from '../loop/answers.ts';
 import { addressee, answeredBelow, asksTheSame, hearing, pausesBelow } from './addressee.ts';
@@ -51,6 +52,7 @@ import { CANCEL_CALL, type CancelCallOptions, callMeant } from './cancel-call.ts
 import { type FollowOptions, followUntil, keptAlive } from './follow.ts';
 import { type ForkOptions, readForkOptions } from './fork.ts';
 import { assertMayRead, type HandleOptions } from './gate.ts';
+import { payloadReader } from './payload.ts';
 import { type RowOptions, readStream } from './read-stream.ts';
 import type { ReopenAs } from './reopen.ts';
 import { type Diagnosis, diagnose, type RepairOptions, repairRun } from './repair.ts';
@@ -152,7 +154,7 @@ export class Run {
   async #resultIn(state: RunState | undefined, options: ResultOptions): Promise<RunResult | undefined> {
     const successor = this.#successor(state);
     if (successor !== undefined) return successor.result(options);
-    return state && wholeResultOf(state, this.#host.deps.artifacts);
+    return state && wholeResultOf(state, this.#host.deps);
   }
 
   #successor(state: RunState | undefined): Run | undefined {
@@ -162,16 +164,16 @@ export class Run {
 
   /**
    * The payload that the run finished with, read in full when it is stored as an artifact. Waits as `result` does.
+   * @param schema what it has to be: of a library, such as zod, whose output is given then, or a JSON Schema.
    * @returns `undefined` for a run that failed, is paused, or gave nothing.
-   * @throws PilotageError `run_not_found`, or `artifact_not_found`.
+   * @throws PilotageError `run_not_found`, `artifact_not_found`, or `payload_invalid` for one that does not fit (`data.why`), however the run ended.
    */
-  async payload(): Promise<Json | undefined> {
+  payload<S extends StandardSchemaV1>(schema: S): Promise<StandardSchemaV1.InferOutput<S> | undefined>;
+  payload(schema?: JsonObject): Promise<Json | undefined>;
+  async payload(schema?: InputSchema): Promise<unknown> {
+    const read = payloadReader(this.id, this.#host.deps.artifacts, schema);
     const result = await this.result();
-    if (result.status !== 'finished') return undefined;
-    const { payload, stored } = result;
-    if (payload === undefined || stored === undefined) return payload;
-    const { identity } = await this.#folded();
-    return storedJson(payload, identity, this.#host.deps.artifacts);
+    return result.status === 'finished' ? read(result, async () => (await this.#folded()).identity) : undefined;
   }
 
   /**

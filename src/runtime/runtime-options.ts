@@ -87,7 +87,7 @@ export interface RuntimeOptions extends AgentParts, UndoOptions {
    * remarks, and to the parts that `also` names. Keys that this process was given, and texts that look like keys, need no rule.
    */
   readonly redact?: RedactionOptions;
-  /** Called when this process takes a run up, and when it lets go of it, and how: for logs and counters. What it throws goes to `onFault`. */
+  /** Called when this process takes a run up, and when it lets go of it, how, and for what it is paused: for logs, counters and alerts. What it throws goes to `onFault`. */
   readonly onRun?: (news: RunNews) => void;
   /** Called with faults that no caller waits for. Default: a process warning. */
   readonly onFault?: (error: unknown) => void;

@@ -256,6 +256,34 @@ export async function answeredOf(
   return asked.flatMap((pause) => (lostTo(before, state, pause, 'ANSWER') === undefined ? [] : [pause.token]));
 }
 
+/** A question that a run asks, or something else that it waits for, which has no token. */
+interface Asked {
+  readonly run: string;
+  readonly token?: string;
+}
+
+export interface MayBeAnswered {
+  /** True: somebody has answered, or withdrawn the question, and no process has taken that yet. Another answer would come too late. */
+  readonly answered?: true;
+}
+
+/** The same, with what is answered already. */
+export async function withAnswered<Row extends Asked>(
+  ports: Parameters<typeof answeredOf>[0],
+  rows: readonly Row[],
+): Promise<(Row & MayBeAnswered)[]> {
+  const asking = Map.groupBy(
+    rows.filter(({ token }) => token !== undefined),
+    ({ run }) => run,
+  );
+  const answered = new Set<string>();
+  for (const [run, asked] of asking) {
+    const tokens = asked.flatMap(({ token }) => token ?? []);
+    for (const token of await answeredOf(ports, run, tokens)) answered.add(token);
+  }
+  return rows.map((row) => (row.token !== undefined && answered.has(row.token) ? { ...row, answered: true } : row));
+}
+
 /** When several people have to approve, an approval leaves room for others. Whether it does is judged when the run reads it. */
 function closes({ type }: Control, { approvals = 1 }: OpenPause): boolean {
   return type !== 'APPROVE' || approvals === 1;

@@ -12,16 +12,14 @@ import {
 import type { Journal, OpenWait, WaitQuery } from '#journal';
 import { type AnswerKind, kindsFor } from '../loop/answer-kinds.ts';
 import { KnownStates } from '../loop/known-states.ts';
-import { answeredOf } from './send-control.ts';
+import { type MayBeAnswered, withAnswered } from './send-control.ts';
 
 /** One thing that waits. `run` and `token` are what an answer needs: `runtime.run(run).answer(token, …)`. */
-export interface Waiting extends OpenWait {
+export interface Waiting extends OpenWait, MayBeAnswered {
   /** The pause, when somebody is asked. */
   readonly token?: string;
   /** The words of the question, if it has some. */
   readonly question?: string;
-  /** True: somebody has answered, or withdrawn the question, and no process has taken that yet. Another answer would come too late. */
-  readonly answered?: true;
   /** The kinds of answers that the pause takes. */
   readonly kinds?: readonly AnswerKind[];
 }
@@ -58,13 +56,7 @@ export async function listWaiting(
   const own = as === undefined ? undefined : ownScope(assertCaller(as));
   if (own !== undefined && isOfOthers(wanted, own)) return [];
   const rows = (await journal.waits.list({ ...wanted, ...own })).map(waitingOf);
-  const asking = new Set(rows.flatMap(({ run, token }) => (token === undefined ? [] : [run])));
-  const answered = new Set<string>();
-  for (const run of asking) {
-    const tokens = rows.flatMap(({ run: other, token }) => (other === run && token !== undefined ? [token] : []));
-    for (const token of await answeredOf({ journal, states }, run, tokens)) answered.add(token);
-  }
-  return rows.map((row) => (row.token !== undefined && answered.has(row.token) ? { ...row, answered: true } : row));
+  return withAnswered({ journal, states }, rows);
 }
 
 type Own = Pick<Caller, 'tenant' | 'user' | 'session'>;

@@ -77,6 +77,23 @@ it('a run with a message that cannot be read hides none of the others', async ()
   expect([code, stdout.match(/^r\d/gm)]).toEqual([0, ['r1', 'r2']]);
 });
 
+it('inspect says what is answered and not taken yet, and leaves out how to answer it', async () => {
+  const path = temporaryFile();
+  const journal = sqliteJournal({ path });
+  const pay = make('pay', () => 'paid', { needsApproval: true });
+  const runtime = createRuntime({ planner: script(call('pay', {})), tools: [pay], journal });
+  const run = await runtime.start('q', { identity: local('ana', { run: 'r1' }) });
+  await run.result();
+  await runtime.close();
+  await journal.close();
+  const command = (...args: string[]) => makeFolder().run([...args, '--journal', path]);
+  expect((await command('inspect', 'r1')).stdout).toContain('pilotage approve r1');
+  expect((await command('approve', 'r1')).stdout).toContain('Stored; nobody drives the run now.');
+  const { stdout } = await command('inspect', 'r1');
+  expect(stdout).toContain('answered, not taken yet');
+  expect(stdout).not.toContain('pilotage approve r1');
+});
+
 it('goes through all that waits page by page, of one reason, agent or run, and through the runs, and says how', async () => {
   const path = temporaryFile();
   const journal = sqliteJournal({ path });

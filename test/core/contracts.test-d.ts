@@ -1,5 +1,6 @@
 import { describe, expectTypeOf, it } from 'vitest';
-import { agent, type ErrorCode, type EventType, type Json, type Planner, type RunEvent } from '#pilotage';
+import { z } from 'zod';
+import { agent, type ErrorCode, type EventType, type Json, type Planner, type Run, type RunEvent } from '#pilotage';
 import type {
   Decision,
   DecisionKind,
@@ -187,5 +188,15 @@ describe('a planner as programs write it', () => {
     agent({ name: 'x', planner: () => ({ kind: 'call_tool', tool: 'a', args: { at: new Date() } }), tools: [] });
     // @ts-expect-error it names no tool
     agent({ name: 'x', planner: () => ({ kind: 'call_tool', args: {} }), tools: [] });
+  });
+});
+
+describe('a payload by a schema', () => {
+  it('has the type of its output, and is JSON without one or with a JSON Schema', () => {
+    const run = {} as Run;
+    const schema = z.object({ at: z.string().transform((at) => new Date(at)) });
+    expectTypeOf(run.payload(schema)).resolves.toEqualTypeOf<{ at: Date } | undefined>();
+    expectTypeOf(run.payload()).resolves.toEqualTypeOf<Json | undefined>();
+    expectTypeOf(run.payload({ type: 'string' })).resolves.toEqualTypeOf<Json | undefined>();
   });
 });

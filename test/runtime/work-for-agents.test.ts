@@ -1,12 +1,12 @@
 /** What a runtime tells of the runs that it drives, and working for some of its agents only. */
 import { describe, expect, it } from 'vitest';
 import { memoryJournal } from '#journal';
-import { agent, createRuntime, local, type RuntimeOptions } from '#pilotage';
+import { agent, agentTool, createRuntime, local, type RuntimeOptions } from '#pilotage';
 import type { RunNews } from '#runtime';
 import { VirtualClock } from '#testing';
-import { asks, call, script } from '../kit/decisions.ts';
-import { echo, holding } from '../kit/tools.ts';
-import { advanceUntil, quiet } from '../kit/waiting.ts';
+import { asks, call, parallel, script } from '../kit/decisions.ts';
+import { ANY, echo, holding, make } from '../kit/tools.ts';
+import { advanceUntil, quiet, until } from '../kit/waiting.ts';
 
 const identity = local('ana');
 
@@ -47,9 +47,30 @@ describe('onRun', () => {
     const asking = await runtime.start('x', { identity: local('ana'), agent: 'asks' });
     await asking.result();
     expect(statusesOf(news)).toEqual(['claimed', 'paused']);
+    expect(news[1]).toMatchObject({ run: asking.id, reasons: ['await_input'] });
     await asking.cancel();
     await asking.result();
     expect(statusesOf(news)).toEqual(['claimed', 'paused', 'claimed', 'cancelled']);
+    await runtime.close();
+  });
+
+  it('says for what a run is paused, each reason once, also where tasks below it ask', async () => {
+    const gated = make('gated', () => 'made', { needsApproval: true });
+    const question = make('question', (_, context) => context.ask({ question: 'Well?' }));
+    const branches = ['gated', 'question', 'gated'].map((tool) => ({ tool, args: {} }));
+    const worker = agent({ name: 'worker', planner: script(parallel(branches)), tools: [gated, question] });
+    const ask = agentTool(worker, { name: 'ask', description: 'Asks.', inputSchema: ANY, prompt: () => 'q' });
+    const boss = agent({ name: 'boss', planner: script(call('ask')), tools: [ask] });
+    const { runtime, news } = told({ agents: [boss, worker] });
+    const run = await runtime.start('x', { identity });
+    await run.result();
+    const paused = () => news.filter((each) => each.type === 'let_go' && each.status === 'paused');
+    await until(() => paused().length === 2);
+    const reasons = ['approval_required', 'await_input'];
+    expect(paused()).toMatchObject([
+      { agent: 'worker', reasons },
+      { agent: 'boss', reasons },
+    ]);
     await runtime.close();
   });
 

@@ -11,8 +11,8 @@ const hasEnded = (of: string): string => `${of}.${HAS_ENDED}`;
 const sameScope = (of: string): string =>
   `${of}.tenant = root.tenant AND ${of}."user" = root."user" AND ${of}.session = root.session`;
 const BEFORE = `${NOW_1} - $2::float8`;
-const isKept = (of: string): string =>
-  `(NOT (${hasEnded(of)}) OR ${of}.updated_at > ${BEFORE} OR (${of}.owner IS NOT NULL AND ${of}.lease_until > ${NOW_1}))`;
+/** The lease under which a run has ended holds nothing: nobody gives it back. */
+const isKept = (of: string): string => `(NOT (${hasEnded(of)}) OR ${of}.updated_at > ${BEFORE})`;
 const isChosen = (of: string): string => `${of}.status = ANY($3::text[])`;
 /** Where the root is a turn, all runs of its session count; else its tree. */
 const HAS_KEPT = `

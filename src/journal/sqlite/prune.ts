@@ -17,7 +17,8 @@ import type { SqliteWaits } from './waits.ts';
 
 const IN_SCOPE = 'tenant = :tenant AND user = :user AND session = :session';
 const HAS_ENDED = `status IN ('finished', 'failed', 'cancelled')`;
-const IS_KEPT = `(NOT ${HAS_ENDED} OR updated_at > :before OR (owner IS NOT NULL AND lease_until > :now))`;
+/** The lease under which a run has ended holds nothing: nobody gives it back. */
+const IS_KEPT = `(NOT ${HAS_ENDED} OR updated_at > :before)`;
 const IS_CHOSEN = 'status IN (SELECT value FROM json_each(:status))';
 const TREE = `
   WITH RECURSIVE tree (key, id) AS (
@@ -59,7 +60,6 @@ interface Root extends DroppedRun, Scope {
 
 interface Limits {
   readonly before: number;
-  readonly now: number;
   readonly status: string;
 }
 
@@ -76,7 +76,7 @@ export class SqlitePrune {
 
   prune(request: PruneRequest, now: number): Removed {
     const { olderThanMs, status, tenant = null, dryRun = false, after = 0 } = request;
-    const limits = { before: now - olderThanMs, now, status: JSON.stringify(status) };
+    const limits = { before: now - olderThanMs, status: JSON.stringify(status) };
     const to = after + PRUNE_WINDOW;
     const roots = this.#sql.roots().all<Root & Record<string, never>>({ ...limits, tenant, after, to });
     const isLast = roots.length < PRUNE_ROOTS && to >= Number(this.#sql.lastKey().get()?.['key'] ?? 0);
@@ -88,7 +88,7 @@ export class SqlitePrune {
       if (!this.#mayGo(root, limits)) continue;
       const runs = this.#runsOf(root);
       count += runs.length;
-      if (!dryRun) told.push(...this.#drop(root, runs, limits));
+      if (!dryRun) told.push(...this.#drop(root, runs, limits.before, now));
       if (root.turn !== null) sessions.push(root);
       if (count < PRUNE_RUNS || root === roots.at(-1)) continue;
       next = root.key;
@@ -101,8 +101,8 @@ export class SqlitePrune {
   #mayGo(root: Root, limits: Limits): boolean {
     const scope = scopeOf(root);
     if (root.turn !== null) return this.#sql.keptInSession().get({ ...scope, ...limits }) === undefined;
-    const { before, now } = limits;
-    if (this.#sql.keptInTree().get({ key: root.key, before, now }) !== undefined) return false;
+    const { before } = limits;
+    if (this.#sql.keptInTree().get({ key: root.key, before }) !== undefined) return false;
     const run = successorIn(this.#sql.last().get<{ body: string }>({ key: root.key })?.body);
     const next = run === undefined ? undefined : this.#sql.root().get<Root & { over: number }>({ run, ...limits });
     if (next === undefined) return true;
@@ -115,7 +115,7 @@ export class SqlitePrune {
     return this.#sql.conversation().all<DroppedRun & Record<string, never>>(scopeOf(root));
   }
 
-  #drop(root: Root, runs: readonly DroppedRun[], { before, now }: Limits): readonly string[] {
+  #drop(root: Root, runs: readonly DroppedRun[], before: number, now: number): readonly string[] {
     const told = this.#drops.runs(runs, this.#waits, now, (starts, run) => starts.forgetOver(run, now));
     if (!this.#drops.hasRuns(root)) this.#drops.session(root, before);
     return told;

@@ -45,7 +45,7 @@ export interface ReactOptions {
   readonly tasks?: boolean;
   /**
    * The schema of the answer: a Standard Schema, such as one of zod, or a JSON Schema. An answer that does not fit is given back to the model. With a
-   * schema, the payload of the run is a JSON value, as the model has written it: `schema.parse(await run.payload())` gives it its type, defaults and
+   * schema, the payload of the run is a JSON value, as the model has written it: `run.payload(schema)` gives it its type, defaults and
    * transforms. What need not be an object is asked for inside one, `{ "answer": … }`, and taken out of it.
    */
   readonly answerSchema?: object;
