@@ -245,11 +245,8 @@ export class Run {
   async #resume({ token, payload, limits, nodes, until, acceptChanges = false }: Resumption): Promise<void> {
     if (limits !== undefined) assertLimits(limits);
     const given = [token, payload, limits, nodes, until].some((part) => part !== undefined);
-    const answer: JsonObject = {
-      ...defined({ payload, token, until }),
-      ...(limits === undefined ? {} : { limits: { ...givenLimits(limits) } }),
-      ...defined({ nodes }),
-    };
+    const raised = limits && { ...givenLimits(limits) };
+    const answer: JsonObject = { ...defined({ payload, token, until, limits: raised, nodes }) };
     if (given && !acceptChanges) return this.steer('RESUME', answer);
     const state = await this.#folded();
     if (!given && (await this.#isTold(state))) return this.#host.driveWithTasks(this.id, acceptChanges);
