@@ -67,12 +67,12 @@ export class SentControls {
     await this.#ports.drive({ run, tenant: identity.tenant, priority });
   }
 
-  /** @returns false when only a process with the run's own code can take what was said. */
+  /** @returns false when only a process with the run's own code can take what was said, and none has the run now. */
   async #hears(control: Pick<Control, 'type'>, waiting: QueuedRun, agent: string): Promise<boolean> {
     if (this.#ports.poke(waiting.run)) return true;
     // To resume is asked of this process, which says why it cannot; a cancelled run ends under whatever code.
     const isAsked = control.type === 'RESUME' || control.type === 'CANCEL';
-    if (!isAsked && this.#isOfOthers(agent)) return false;
+    if (!isAsked && this.#isOfOthers(agent)) return (await this.#ports.record(waiting.run)).lease !== undefined;
     try {
       await this.#ports.drive(waiting);
     } catch (error) {

@@ -159,11 +159,11 @@ describe('pilotage run with a model', () => {
     wait.letGo();
     const usage = { inputTokens: 4000, outputTokens: 100 };
     const { flags: costly, server } = await serve(() => ({ ...read, usage }));
-    const priced = ['--prices', '2,10', '--max-cost-usd', '0.0135'];
+    const priced = ['--prices', '2,10', '--max-cost-usd', '0.0179'];
     const spent = await folder.run(['run', 'x', ...costly, ...priced]);
     expect(spent.code).toBe(5);
     expect(spent.stderr).toContain('The limit of cost is used up.');
-    expect(spent.stderr).toContain('--prices 2,10 --max-cost-usd 0.027');
+    expect(spent.stderr).toContain('--prices 2,10 --max-cost-usd 0.0358');
     expect(server.requests).toHaveLength(2);
   });
 

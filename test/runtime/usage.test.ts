@@ -82,7 +82,7 @@ describe('what a model says that it used', () => {
   it('takes no more tokens out of a cache than there were', async () => {
     const prices = { ...PRICES, cachedInput: 0.1 };
     const usage = { inputTokens: 1_000, cachedInputTokens: 5_000, outputTokens: 100 };
-    const { moves } = await play(scriptedModel(forever(usage)), { costUsd: 0.003 }, { prices });
+    const { moves } = await play(scriptedModel(forever(usage)), { costUsd: 0.004 }, { prices });
     expect(moves.map((move) => move.usage?.costMicroUsd)).toEqual([1_100, 1_100, 1_100]);
   });
 
@@ -98,7 +98,7 @@ describe('what a model says that it used', () => {
 
   it('marks nothing that the provider said, and says of it nothing else', async () => {
     const { result, events } = await play(scriptedModel(forever({ inputTokens: 900, outputTokens: 5 })), {
-      tokens: 2_600,
+      tokens: 3_000,
     });
     expect(result.usage).toMatchObject({ inputTokens: 2_700, outputTokens: 15 });
     expect(result.usage).not.toHaveProperty('estimated');
