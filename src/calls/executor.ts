@@ -212,7 +212,7 @@ export class Calls {
    * @throws the journal's refusal to let a call begin.
    */
   advance(open: OpenStep): PromiseLike<Landing | Dispatched> {
-    if (open.move.growing !== true) this.#dispatchPorts.spending.planIsWhole();
+    if (open.move.growing !== true) this.#dispatchPorts.spending.lookAgain();
     const { decision } = open.move;
     this.#budget.lentIsKnown();
     this.#hasAsked = false;

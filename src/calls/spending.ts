@@ -82,8 +82,8 @@ export class ToolSpending {
     );
   }
 
-  /** The plan of the open step is whole, and what it has used is counted. */
-  planIsWhole(): void {
+  /** Whoever waits for room looks once more: a request has ended, or the plan of the open step is whole, and what it has used is counted. */
+  lookAgain(): void {
     this.#change?.resolve();
     this.#change = undefined;
   }
@@ -147,8 +147,7 @@ export class ToolSpending {
     } finally {
       this.#taken.delete(request);
       this.#ports.budget.giveUp(amounts);
-      this.#change?.resolve();
-      this.#change = undefined;
+      this.lookAgain();
     }
   }
 

@@ -18,15 +18,15 @@ export interface ToldCall {
 export type TellIn = (chunk: UIChunk, message: string) => void;
 export type ErrorWords = (error: ErrorData) => string;
 
-/** Why a call was not approved, where nobody has given a reason: by the verdict on its question, or by the code with which the call ended. */
-const UNANSWERED: Readonly<Partial<Record<string, string>>> = {
+/** Why a question has no answer: by the verdict on it, or by the code with which its call ended. */
+export const UNANSWERED_WORDS: Readonly<Partial<Record<string, string>>> = {
   timeout: 'Nobody answered in time.',
-  superseded: 'Something else was said before anybody answered.',
+  superseded: 'It was not asked any more: the agent went on before anybody answered.',
   cancelled: 'It was stopped before anybody answered.',
 };
 const NOT_ANSWERED = 'It was not answered.';
 /** Why an approval is denied that nobody has answered. */
-export const NOBODY_ANSWERED: ReadonlySet<unknown> = new Set([...Object.values(UNANSWERED), NOT_ANSWERED]);
+export const NOBODY_ANSWERED: ReadonlySet<unknown> = new Set([...Object.values(UNANSWERED_WORDS), NOT_ANSWERED]);
 const OPEN_AT_END: ErrorData = { code: 'call_open', message: 'It had no result when its turn ended.' };
 
 export class ToldCalls {
@@ -83,7 +83,7 @@ export class ToldCalls {
 
   deny(token: string, verdict: string, reason: Json | undefined): void {
     const call = this.#asked.get(token);
-    if (call !== undefined) this.#deny(call, typeof reason === 'string' ? reason : UNANSWERED[verdict]);
+    if (call !== undefined) this.#deny(call, typeof reason === 'string' ? reason : UNANSWERED_WORDS[verdict]);
   }
 
   /** Tells a part of the result while the call is under way. */
@@ -119,7 +119,7 @@ export class ToldCalls {
   fail(call: ToldCall, error: ErrorData): void {
     const { toolCallId, message, approval } = call;
     if (approval?.isOpen === true) {
-      this.#deny(call, UNANSWERED[error.code] ?? NOT_ANSWERED);
+      this.#deny(call, UNANSWERED_WORDS[error.code] ?? NOT_ANSWERED);
       return;
     }
     this.#tell({ type: 'tool-output-error', toolCallId, errorText: this.#words(error) }, message);

@@ -76,9 +76,10 @@ async function repeated({ run, task: { id: taskId } }: TaskSeen, message: A2aMes
 /** What became of the question whose token the message names. */
 async function whyLate(run: Run, message: A2aMessage): Promise<string> {
   const token = tokenIn(message);
-  if (token === undefined) return '';
+  const given = givenAnswer(message);
+  if (token === undefined || given === undefined) return '';
   try {
-    await run.answer(token, givenAnswer(message) ?? { kind: 'reject' }, { id: message.messageId });
+    await run.answer(token, given, { id: message.messageId });
     return '';
   } catch (error) {
     if (PilotageError.is(error, 'superseded') || PilotageError.is(error, 'run_ended')) return `${error.message} `;

@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { defined, PilotageError, readRemember } from '#core';
 import { hasEnded } from '#journal';
-import { clientCallId, NOBODY_ANSWERED } from '#messages';
+import { clientCallId, NOBODY_ANSWERED, UNANSWERED_WORDS } from '#messages';
 import type { Run, Session, TurnView } from '#runtime';
 import { openPauses } from '../open-pauses.ts';
 import { untilAnswered } from '../until-answered.ts';
@@ -34,11 +34,6 @@ export interface Answered {
 export type Unfit = 'thrown' | 'passed over';
 
 const TAKEN_MS = 5_000;
-/** Verdicts of questions that nobody has answered. */
-const UNANSWERED: Readonly<Partial<Record<string, string>>> = {
-  timeout: 'Its time was over before anybody answered.',
-  superseded: 'It was not asked any more: the agent went on before anybody answered.',
-};
 
 /** The turn that has not ended and waits behind no other. */
 export function turnUnderWay(turns: readonly TurnView[]): TurnView | undefined {
@@ -53,7 +48,7 @@ async function questionsOf(session: Session): Promise<ReadonlyMap<string, ChatQu
     for (const part of parts) {
       if (part.type === 'data-pause' && 'data' in part) {
         const { token, status, verdict } = part.data as { token: string; status: string; verdict?: string };
-        const unanswered = status === 'withdrawn' ? UNANSWERED['superseded'] : UNANSWERED[verdict ?? ''];
+        const unanswered = UNANSWERED_WORDS[status === 'withdrawn' ? 'superseded' : (verdict ?? '')];
         const approved = verdict === undefined || unanswered !== undefined ? undefined : verdict !== 'reject';
         found.set(token, { turn, isOpen: status === 'open', ...defined({ approved, unanswered }) });
       } else if ('approval' in part && part.approval !== undefined) {
