@@ -156,7 +156,9 @@ export async function answeredBelow(
     const task = await states.of(run).catch(() => undefined);
     if (task === undefined) continue;
     const isAsked = task.pauses.some((pause) => pause.token === token);
-    const isAnswered = isAsked ? isStored && host.fleet.drives(run) : task.ending !== null || (await goesOn(host, run));
+    const isAnswered = isAsked
+      ? isStored && host.fleet.driven(run) !== undefined
+      : task.ending !== null || (await goesOn(host, run));
     if (isAnswered) answered.push(token);
   }
   return answered;
@@ -170,9 +172,9 @@ export function asksTheSame(state: RunState, tokens: readonly string[]): boolean
 
 /** The process that took the answer may have died before it told anybody: then the task goes on here, if it can. */
 async function goesOn(host: Pick<RunHost, 'deps' | 'fleet' | 'goOn'>, task: string): Promise<boolean> {
-  if (host.fleet.drives(task)) return true;
+  if (host.fleet.driven(task) !== undefined) return true;
   await host.goOn(task);
-  return host.fleet.drives(task) || (await host.deps.journal.get(task))?.lease !== undefined;
+  return host.fleet.driven(task) !== undefined || (await host.deps.journal.get(task))?.lease !== undefined;
 }
 
 /**

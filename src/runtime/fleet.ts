@@ -141,7 +141,7 @@ export class Fleet {
     return new Waking(deps, {
       ...{ later: this.#later, alarms: this.#alarms, refusals: this.#refusals, advances: () => this.#advances },
       isClosing: () => this.#closing,
-      drives: (run) => this.drives(run),
+      drives: (run) => this.#live.has(run),
       poke: (run) => this.#poke(run),
       record: (run) => this.#record(run),
       enqueue: (waiting) => this.enqueue(waiting),
@@ -199,9 +199,9 @@ export class Fleet {
     return live !== undefined;
   }
 
-  /** This process drives the run now. */
-  drives(run: string): boolean {
-    return this.#live.has(run);
+  /** The run as far as it has come, if this process drives it now. */
+  driven(run: string): RunState | undefined {
+    return this.#live.get(run)?.driver.state;
   }
 
   /** Stores a run, and drives it if there is a slot and the run was not there before. False when it is not driven. */

@@ -1,7 +1,7 @@
 /** Who uses a handle, and what a program lets them do to the runs that it leads to: tasks below a run, and runs that go on where it has ended. */
-import type { Caller, ControlType, RunEvent } from '#core';
-import { type Journal, runNotFound } from '#journal';
-import { assertKnown } from './send-control.ts';
+import { assertCaller, type Caller, type ControlType, mayKnow, type RunEvent } from '#core';
+import { runNotFound } from '#journal';
+import type { RunHost } from './run-host.ts';
 
 /** Asked of each run, by its id. */
 export interface Gate {
@@ -18,9 +18,17 @@ export interface HandleOptions {
   readonly gate?: Gate;
 }
 
-/** @throws PilotageError `run_not_found`, and as `assertKnown`. */
-export async function assertMayRead(journal: Journal, run: string, { as, gate }: HandleOptions): Promise<void> {
-  if (as !== undefined) await assertKnown(journal, run, as);
+/**
+ * Whoever may not know of a run is told what is told of runs that do not exist.
+ * @throws PilotageError `run_not_found`, `identity_required` or `scope_invalid`.
+ */
+export async function assertMayRead({ deps, fleet }: RunHost, run: string, { as, gate }: HandleOptions): Promise<void> {
+  if (as !== undefined) {
+    // Whose a run is never changes.
+    const record = fleet.driven(run) ?? (await deps.journal.get(run));
+    const known = assertCaller(as);
+    if (record === undefined || !mayKnow(known, record.identity)) throw runNotFound(run);
+  }
   if ((await gate?.mayRead(run)) === false) throw runNotFound(run);
 }
 

@@ -108,7 +108,7 @@ export async function* conversationEvents(
       follower.open();
       await turn();
     }
-    await assertMayRead(host.deps.journal, run, defined({ as, gate: isAdmitted ? undefined : gate }));
+    await assertMayRead(host, run, defined({ as, gate: isAdmitted ? undefined : gate }));
     if (isLeft()) return;
     yield* admitted(follower.follow(), run, gate);
   } finally {
@@ -125,7 +125,7 @@ export async function* conversationEvents(
  * asked, and that of each other run that has begun in this turn of the event loop. Models take longer than it does to read.
  */
 function isBegunHere({ fleet }: RunHost, run: string, { from = 1, tasks, follow }: EventOptions): boolean {
-  return from === 1 && tasks !== true && follow !== false && fleet.drives(run);
+  return from === 1 && tasks !== true && follow !== false && fleet.driven(run) !== undefined;
 }
 
 /** Whether nothing more comes until somebody answers a pause. */

@@ -43,7 +43,7 @@ export class RunHost {
     this.taken = new TakenControls(deps);
     this.#signals = new CancelSignals({
       journal: deps.journal,
-      isDriven: (run) => fleet.drives(run),
+      isDriven: (run) => fleet.driven(run) !== undefined,
       cancel: async (run, reason) => {
         assertOpen();
         await cancelRun(fleet, run, reason);
@@ -58,7 +58,7 @@ export class RunHost {
     const { journal, hub, clock } = deps;
     return {
       ...{ journal, run, hub, clock },
-      isDriven: () => fleet.drives(run),
+      isDriven: () => fleet.driven(run) !== undefined,
       waiting: (waited) => fleet.waiting(run, waited),
     };
   }
@@ -107,7 +107,7 @@ export class RunHost {
   async goOn(run: string): Promise<void> {
     // Why it cannot be driven here is told to its readers when it is looked at.
     await this.fleet.claimAndDrive(run, false).catch(() => {});
-    if (!this.fleet.drives(run)) this.fleet.wake(run);
+    if (this.fleet.driven(run) === undefined) this.fleet.wake(run);
   }
 
   /** Makes the abort of the signal cancel the run. */

@@ -583,7 +583,7 @@ export class Run {
 
   /** For a caller, the run of somebody else does not exist. @throws PilotageError `run_not_found`. */
   async #assertMayRead(): Promise<void> {
-    await assertMayRead(this.#host.deps.journal, this.id, this.#user);
+    await assertMayRead(this.#host, this.id, this.#user);
   }
 
   /** For a reader that only wants to know when the run has come so far. */

@@ -384,7 +384,7 @@ export class Runtime {
     };
     return eraseUser({ journal, clock, memory, forget }, owner, async (run) => {
       await cancelRun(host.fleet, run, 'The content of its user is erased.');
-      if (host.fleet.drives(run)) await new Run(run, host).result();
+      if (host.fleet.driven(run) !== undefined) await new Run(run, host).result();
     });
   }
 

@@ -2,16 +2,13 @@
 
 import { createHash } from 'node:crypto';
 import {
-  assertCaller,
   assertMaySend,
-  type Caller,
   type Control,
   type ControlTaken,
   defined,
   type Entry,
   isControl,
   type Message,
-  mayKnow,
   PilotageError,
   Redaction,
   validateControl,
@@ -100,16 +97,6 @@ async function withdrawFrom(
   if (task === undefined) return;
   const state = await states.of(run);
   if (withdrawsQuestions(control, state.whileAsked)) await withdrawBelow({ journal }, state, control);
-}
-
-/**
- * Whoever may not know of a run is told what is told of runs that do not exist.
- * @throws PilotageError `run_not_found`, `identity_required` or `scope_invalid`.
- */
-export async function assertKnown(journal: Journal, run: string, caller: Caller): Promise<void> {
-  const record = await journal.get(run);
-  const known = assertCaller(caller);
-  if (record === undefined || !mayKnow(known, record.identity)) throw runNotFound(run);
 }
 
 /** What is stored is taken by a process with the run's own code. To go on is asked of this process, which says why it cannot. */

@@ -8,8 +8,11 @@ import { temporaryFile } from '../kit/files.ts';
 import { openJournal, withDatabase } from '../kit/sqlite.ts';
 import { quiet, until } from '../kit/waiting.ts';
 
-/** Each sync for which the event loop stands still takes so long: the monotonic clock stands still, but for the disk. */
-function diskOf(syncMs: number): void {
+/**
+ * Each sync for which the event loop stands still takes so long: the monotonic clock stands still, but for the disk.
+ * @returns a function by which time passes.
+ */
+function diskOf(syncMs: number): (ms: number) => void {
   let nowMs = performance.now();
   const clock = vi.spyOn(performance, 'now').mockImplementation(() => nowMs);
   const alone = vi.spyOn(fs, 'fdatasyncSync').mockImplementation(() => {
@@ -19,6 +22,9 @@ function diskOf(syncMs: number): void {
     clock.mockRestore();
     alone.mockRestore();
   });
+  return (ms) => {
+    nowMs += ms;
+  };
 }
 
 /** A disk that is slow, and from `hold` on takes in what was written when the test lets it, unless the event loop stands still for it. */
@@ -164,6 +170,27 @@ describe('a SQLite journal', () => {
     const claims = await withRuns(journal, 'r1', 'r2');
     await Promise.all(claims.map((claim) => journal.append(step(claim, 1))));
     expect(syncs().beside).toBe(0);
+  });
+
+  it.each([
+    { writes: 'is one commit of the writes that come one a turn', turnMs: 0.1, least: 1, most: 1 },
+    { writes: 'lets no write wait long for those that come after it', turnMs: 3, least: 4, most: 8 },
+  ])('$writes', async ({ turnMs, least, most }) => {
+    const journal = openJournal(temporaryFile());
+    const claims = await withRuns(journal, ...Array.from({ length: 20 }, (_, index) => `r${index}`));
+    const pass = diskOf(0);
+    const syncs = countSyncs();
+    const appends: (Promise<unknown> | undefined)[] = [];
+    // As a busy server hears of clients: each comes when the event loop has gone round once more.
+    for (const claim of claims) {
+      appends.push(journal.append(step(claim, 1)));
+      await new Promise((resolve) => setImmediate(resolve));
+      pass(turnMs);
+    }
+    await Promise.all(appends);
+    const { alone, beside } = syncs();
+    expect(alone + beside).toBeGreaterThanOrEqual(least);
+    expect(alone + beside).toBeLessThanOrEqual(most);
   });
 
   it.each([

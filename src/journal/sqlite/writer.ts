@@ -14,8 +14,9 @@ import { endSharedReads } from './shared-read.ts';
 /** So that a burst does not hold the event loop for long. */
 const MAX_WRITES_PER_COMMIT = 1_024;
 const BUSY_RETRY_MS = 20;
-/** Writes that keep coming are waited for as long as so many commits take. */
+/** Writes that keep coming are waited for as long as so many commits take, and at least so long. */
 const COMMITS_OF_WAIT = 4;
+const LEAST_WAIT_MS = 10;
 
 interface Write {
   /** Runs inside the transaction. Throws a `PilotageError` only before it has changed anything. */
@@ -42,7 +43,7 @@ export class GroupWriter {
   #lastOf: string | undefined;
   /** How long the last commit took, until it was on the disk. */
   #lastCommitMs = 0;
-  /** How many writes were ready at the last look, and when the first of them was. */
+  /** How many writes were ready at the last look, none before the first look, and since when writes are gathered. */
   #gathered = 0;
   #gatheredSinceMs = 0;
   /** The next commit is for one run that has no others beside it. */
@@ -88,17 +89,22 @@ export class GroupWriter {
     this.#isAlone = isSame && this.#lastWrites <= 1;
     if (this.#isAlone) queueMicrotask(this.#flush);
     else {
-      this.#gathered = this.#queue.length;
+      // The first look is in the same turn as the write, in which nobody else was heard.
+      this.#gathered = 0;
       this.#gatheredSinceMs = performance.now();
       setImmediate(this.#gather);
     }
   }
 
-  /** Commits when a turn of the event loop has brought no more writes, or they were waited for long enough. */
+  /**
+   * Commits when a whole turn of the event loop has brought no more writes, or they were waited for long enough. A busy server is given one new
+   * connection a turn: with a commit for each, a burst of clients is let in more slowly than they come.
+   */
   readonly #gather = (): void => {
     const { length } = this.#queue;
     const waitedMs = performance.now() - this.#gatheredSinceMs;
-    if (length === this.#gathered || waitedMs >= COMMITS_OF_WAIT * this.#lastCommitMs) this.#flush();
+    if (length === this.#gathered || waitedMs >= Math.max(LEAST_WAIT_MS, COMMITS_OF_WAIT * this.#lastCommitMs))
+      this.#flush();
     else {
       this.#gathered = length;
       setImmediate(this.#gather);
