@@ -173,21 +173,23 @@ describe('a SQLite journal', () => {
   });
 
   it.each([
-    { writes: 'is one commit of the writes that come one a turn', turnMs: 0.1, least: 1, most: 1 },
-    { writes: 'lets no write wait long for those that come after it', turnMs: 3, least: 4, most: 8 },
-  ])('$writes', async ({ turnMs, least, most }) => {
+    { what: 'commits once for runs that come one a turn', turnMs: 0.1, least: 1, most: 1 },
+    { what: 'commits once for signals that come one a turn', ofRuns: false, turnMs: 0.1, least: 1, most: 1 },
+    { what: 'lets no write wait long for those that come after it', turnMs: 3, least: 4, most: 8 },
+  ])('$what', async ({ ofRuns = true, turnMs, least, most }) => {
     const journal = openJournal(temporaryFile());
     const claims = await withRuns(journal, ...Array.from({ length: 20 }, (_, index) => `r${index}`));
     const pass = diskOf(0);
     const syncs = countSyncs();
-    const appends: (Promise<unknown> | undefined)[] = [];
+    const writes: (Promise<unknown> | undefined)[] = [];
     // As a busy server hears of clients: each comes when the event loop has gone round once more.
     for (const claim of claims) {
-      appends.push(journal.append(step(claim, 1)));
+      const signal = { tenant: 'local', key: claim.run, id: claim.run, payload: 1, keepMs: 1_000 };
+      writes.push(ofRuns ? journal.append(step(claim, 1)) : journal.events.signal(signal));
       await new Promise((resolve) => setImmediate(resolve));
       pass(turnMs);
     }
-    await Promise.all(appends);
+    await Promise.all(writes);
     const { alone, beside } = syncs();
     expect(alone + beside).toBeGreaterThanOrEqual(least);
     expect(alone + beside).toBeLessThanOrEqual(most);

@@ -84,9 +84,8 @@ export class GroupWriter {
   #schedule(of: string | undefined): void {
     if (this.#scheduled) return;
     this.#scheduled = true;
-    // One run alone need not wait for others; many do, until the microtasks of this turn have brought in all who are ready.
-    const isSame = of === undefined || this.#lastOf === undefined || of === this.#lastOf;
-    this.#isAlone = isSame && this.#lastWrites <= 1;
+    // One run alone, which goes on when it is told, need not wait for others. What comes from several may have more behind it.
+    this.#isAlone = of !== undefined && of === this.#lastOf && this.#lastWrites <= 1;
     if (this.#isAlone) queueMicrotask(this.#flush);
     else {
       // The first look is in the same turn as the write, in which nobody else was heard.
