@@ -305,7 +305,7 @@ export class SqliteJournal implements Journal {
     // A look before the lock: a poller that finds nothing disturbs nobody, and hears when it looks at the wrong file.
     this.#guard.look();
     this.#passOver(request.exceptRuns);
-    if (this.#look(() => this.#rows.findDue(request, this.#clock.now())) === undefined) return [];
+    if (this.#look(() => this.#rows.findDue({ ...request, limit: 1 }, this.#clock.now())).length === 0) return [];
     return this.#along(await this.#writer.write(() => this.#rows.claimDue(request, this.#clock.now())));
   }
 

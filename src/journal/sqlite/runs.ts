@@ -91,11 +91,17 @@ const RUN_ROW = `
   SELECT key, id, status, agent, tenant, ${HEAD} AS head, signals, fence, wake_at, owner, lease_until, work_left_at, waits,
     starts_at FROM`;
 const FIND_RUN = `${RUN_ROW} runs WHERE `;
-const firstInLine = (due: string, further: string): string => `(
-  SELECT key FROM runs
-  WHERE agent = name AND ${due} AND tenant NOT IN (SELECT value FROM json_each(:exceptTenants)) ${further}
-  ORDER BY priority DESC, key LIMIT 1
-)`;
+const wanted = (due: string, further: string): string =>
+  `agent = name AND ${due} AND tenant NOT IN (SELECT value FROM json_each(:exceptTenants)) ${further}`;
+const firstInLine = (among: string): string =>
+  `SELECT * FROM (SELECT key FROM ${among} ORDER BY priority DESC, key LIMIT :limit)`;
+/**
+ * No index has the runs whose time has come in the order of their priority. So many that have been due the longest are compared, and a backlog is not put
+ * in order for the few that are claimed of it: a claim would take as long as the backlog is.
+ */
+const COMPARED = 256;
+const longestDue = (where: string): string =>
+  `(SELECT key, priority FROM runs WHERE ${where} ORDER BY due_at LIMIT max(:limit, ${COMPARED}))`;
 // For each agent that is asked for, or each that has a run, three look-ups in one index: due now, due by time or by a
 // lease that is over, and the leases of an owner known to be dead.
 const AGENTS = `
@@ -110,11 +116,11 @@ const AGENTS = `
 const findDue = (further: string): string => `
   ${AGENTS}
   SELECT runs.key FROM agents CROSS JOIN runs ON runs.key IN (
-    ${firstInLine('due_at = 0', further)},
-    ${firstInLine('due_at > 0 AND due_at <= :now', further)},
-    ${firstInLine(':dead IS NOT NULL AND due_at > :now AND owner = :dead', further)}
+    ${firstInLine(`runs WHERE ${wanted('due_at = 0', further)}`)}
+    UNION ALL ${firstInLine(longestDue(wanted('due_at > 0 AND due_at <= :now', further)))}
+    UNION ALL ${firstInLine(`runs WHERE ${wanted(':dead IS NOT NULL AND due_at > :now AND owner = :dead', further)}`)}
   )
-  ORDER BY runs.priority DESC, runs.key LIMIT 1`;
+  ORDER BY runs.priority DESC, runs.key LIMIT :limit`;
 export const FIND_DUE: string = findDue('');
 /** Leases that end later than any lease can by the own clock: looked for now and then, for what waits for its time is looked at with them. */
 const FIND_FAR = `
@@ -395,9 +401,9 @@ export class SqliteRows {
     return rows.map((entry) => decodeRow(run, entry));
   }
 
-  /** The first run that `request` would get. */
-  findDue(request: DueRequest, now: number): number | undefined {
-    const { from = null, agents, exceptTenants = [], exceptRuns = [] } = request;
+  /** The runs that `request` would get, those first that come first. */
+  findDue(request: DueRequest, now: number): readonly number[] {
+    const { from = null, agents, exceptTenants = [], exceptRuns = [], limit } = request;
     const which = {
       now,
       agents: agents === undefined ? null : JSON.stringify(agents),
@@ -405,8 +411,10 @@ export class SqliteRows {
     };
     this.passOver(exceptRuns);
     const find = exceptRuns.length > 0 ? this.#sql.findDueOther() : this.#sql.findDue();
-    const due = find.get<Pick<RunRow, 'key'>>({ ...which, dead: from })?.key;
-    return due ?? this.#findStuck(request, which.agents, now);
+    const due = find.all<Pick<RunRow, 'key'> & Record<string, never>>({ ...which, dead: from, limit });
+    if (due.length > 0) return due.map(({ key }) => key);
+    const stuck = this.#findStuck(request, which.agents, now);
+    return stuck === undefined ? [] : [stuck];
   }
 
   /** The run, when `request` may have it. */
@@ -458,13 +466,8 @@ export class SqliteRows {
   }
 
   claimDue(request: DueRequest, now: number): ClaimedRow[] {
-    const claimed: ClaimedRow[] = [];
-    while (claimed.length < request.limit) {
-      const key = this.findDue(request, now);
-      if (key === undefined) break;
-      claimed.push(this.#grantAlong(this.#sql.findRunByKey().get(key) as RunRow, request, now));
-    }
-    return claimed;
+    const rows = this.findDue(request, now).map((key) => this.#sql.findRunByKey().get(key) as RunRow);
+    return rows.map((row) => this.#grantAlong(row, request, now));
   }
 
   #grantAlong(row: RunRow, lease: Claimant, now: number): ClaimedRow {

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import type { DueRequest, NewRun } from '#journal';
 import {
+  ana,
   assertShared,
   ben,
   createClaimed,
@@ -10,6 +11,7 @@ import {
   type JournalCase,
   LEASE_MS,
   newRun,
+  present,
   runsOf,
   sequence,
   startedEntry,
@@ -49,6 +51,24 @@ export const dueCases: readonly JournalCase[] = [
         assert.deepEqual(await sequence(journal, claim.run), [1, 2]);
       }
       assert.deepEqual(await journal.claimDue(wanted), []);
+    },
+  },
+  {
+    name: 'a backlog of runs whose time has come is claimed whole, in parts, each run once and one of a higher priority first',
+    async run({ journal, clock }) {
+      const runs = Array.from({ length: 300 }, (_, index) => `r${index}`);
+      for (const [index, run] of runs.entries()) {
+        const claim = present(await journal.create({ ...runOf(run, 'acme', index === 200 ? 5 : 0), claim: ana }));
+        await journal.release(claim, { wakeInMs: 1 + index, seenSignals: 0, status: 'waiting' });
+      }
+      clock.advance(runs.length);
+      const parts: (readonly string[])[] = [];
+      for (let part = runsOf(await journal.claimDue(wanted)); part.length > 0; ) {
+        parts.push(part);
+        part = runsOf(await journal.claimDue(wanted));
+      }
+      assert.equal(parts[0]?.[0], 'r200');
+      assert.deepEqual(parts.flat().sort(), runs.toSorted());
     },
   },
   {
