@@ -49,7 +49,7 @@ function toldWords(value: JsonObject, errorText: ErrorText): JsonObject {
   if (type === 'planner.repair_exhausted' && Array.isArray(reasons))
     return { ...value, reasons: reasons.map((each) => say('repair_exhausted', each)) };
   if (typeof reason !== 'string' || !OPERATOR_REASONS.includes(reason) || !isJsonObject(payload)) return value;
-  // Of a call in doubt `why` is what its tool has thrown; of a model that is away it is a word of ours.
+  // A call in doubt has as `why` what its tool has thrown; a model that is away has a word of ours there.
   const inside = saying(payload, reason, reason === 'in_doubt' ? ['message', 'why'] : ['message']);
   return { ...saying(value, reason, ['question']), payload: inside };
 }
