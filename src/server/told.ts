@@ -14,10 +14,10 @@ export function told(value: Json, errorText: ErrorText): Json {
   if (Array.isArray(value)) return value.map((each) => told(each, errorText));
   if (!isJsonObject(value)) return value;
   if (value['type'] === 'dynamic-tool') return toldCall(value, errorText);
-  const isQuestion = 'token' in value;
+  const isOfRuntime = asksForRuntime(value);
   const entries = Object.entries(toldWords(value, errorText)).map(([key, part]): [string, Json] => {
-    // What a planner gives is content; what a question shows is put together by the runtime.
-    const isContent = key === 'payload' ? !isQuestion : CONTENT.has(key);
+    // What agents and people give is content; what the runtime itself asks is put together from what it has met.
+    const isContent = key === 'payload' ? !isOfRuntime : CONTENT.has(key);
     return [key, isContent ? part : told(part, errorText)];
   });
   return Object.fromEntries(entries);
@@ -27,6 +27,10 @@ export function told(value: Json, errorText: ErrorText): Json {
 function toldCall(part: JsonObject, errorText: ErrorText): JsonObject {
   if (part['state'] !== 'output-error') return part;
   return { ...part, errorText: errorText({ code: 'tool_failed', message: '' }) };
+}
+
+function asksForRuntime({ reason }: JsonObject): boolean {
+  return typeof reason === 'string' && OPERATOR_REASONS.includes(reason);
 }
 
 function isError(value: JsonObject): value is JsonObject & ErrorData {
@@ -48,7 +52,7 @@ function toldWords(value: JsonObject, errorText: ErrorText): JsonObject {
   // Models that gave no reply are among them.
   if (type === 'planner.repair_exhausted' && Array.isArray(reasons))
     return { ...value, reasons: reasons.map((each) => say('repair_exhausted', each)) };
-  if (typeof reason !== 'string' || !OPERATOR_REASONS.includes(reason) || !isJsonObject(payload)) return value;
+  if (typeof reason !== 'string' || !asksForRuntime(value) || !isJsonObject(payload)) return value;
   // A call in doubt has as `why` what its tool has thrown; a model that is away has a word of ours there.
   const inside = saying(payload, reason, reason === 'in_doubt' ? ['message', 'why'] : ['message']);
   return { ...saying(value, reason, ['question']), payload: inside };

@@ -97,3 +97,15 @@ it.each(Object.entries(SCENES))('%s', async (_, { planner, event }) => {
     expect(answers[paths.indexOf(`/runs/${run.id}/events`)]).toContain('The label is torn.');
   }
 });
+
+it('leaves what an agent asks as it is, also where it looks like an error', async () => {
+  const payload = { code: 'E17', message: 'The label is torn. Send another?', label: 17 };
+  const planner: PlannerFunction = () => ({ kind: 'request_pause', reason: 'await_input', payload });
+  const runtime = createRuntime({ agents: [agent({ name: 'desk', planner })], journal: memoryJournal() });
+  onTestFinished(() => runtime.close());
+  const { as } = await serveApi({ runtime });
+  const client = as('acme/ana');
+  const run = await client.runs.start('q');
+  expect(await run.result()).toMatchObject({ status: 'paused', pauses: [{ payload }] });
+  expect((await client.waiting()).items).toMatchObject([{ payload, question: payload.message }]);
+});
