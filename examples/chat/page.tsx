@@ -9,17 +9,16 @@ import {
   lastAssistantMessageIsCompleteWithApprovalResponses,
   type UIMessage,
 } from 'ai';
-import { type FormEvent, useEffect, useRef, useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import { createRoot } from 'react-dom/client';
 
-const API = '/api/chat';
 /** The chat is the same after a reload. */
 const ID = new URLSearchParams(location.search).get('chat') ?? 'talk';
-const CHAT = `${API}/${encodeURIComponent(ID)}`;
+const CHAT = `/api/chat/${encodeURIComponent(ID)}`;
 /** Arguments that were changed, by the id of the approval. They go with every request, since it is not known which one brings the answer. */
 const edits: Record<string, unknown> = {};
 const transport = new DefaultChatTransport({
-  api: API,
+  api: '/api/chat',
   body: () => ({ edits }),
   // The server keeps the conversation. All of it, with its pictures, would soon be too large for a request.
   prepareSendMessagesRequest: ({ body, id, trigger, messageId, messages }) => ({
@@ -68,13 +67,11 @@ function Chat({ history }: { readonly history: UIMessage[] }) {
     for (const message of messages)
       if (message.role === 'user' && !known.some(({ id }) => id === message.id)) void sendMessage(message);
   }
-  const send = (event: FormEvent<HTMLFormElement>): void => {
-    event.preventDefault();
-    const text = String(new FormData(event.currentTarget).get('text') ?? '');
-    event.currentTarget.reset();
+  const send = (form: FormData): void => {
+    const text = String(form.get('text') ?? '');
     if (text !== '') void sendMessage({ text });
   };
-  const answer = (id: string, approved: boolean, args?: unknown): void => {
+  const answer: Answer = (id, approved, args) => {
     if (args !== undefined) edits[id] = args;
     void addToolApprovalResponse({ id, approved });
   };
@@ -95,7 +92,7 @@ function Chat({ history }: { readonly history: UIMessage[] }) {
         </section>
       ))}
       {error !== undefined && <p role="alert">{wordsOf(error)}</p>}
-      <form onSubmit={send}>
+      <form action={send}>
         <input name="text" aria-label="Message" autoComplete="off" />
         <button type="submit">Send</button>
         <button type="button" disabled={!isBusy} onClick={() => void fetch(`${CHAT}/stop`, { method: 'POST' })}>
@@ -106,12 +103,9 @@ function Chat({ history }: { readonly history: UIMessage[] }) {
   );
 }
 
-interface CallProps {
-  readonly call: DynamicToolUIPart;
-  readonly answer: (id: string, approved: boolean, args?: unknown) => void;
-}
+type Answer = (id: string, approved: boolean, args?: unknown) => void;
 
-function Call({ call, answer }: CallProps) {
+function Call({ call, answer }: { readonly call: DynamicToolUIPart; readonly answer: Answer }) {
   const [edited, setEdited] = useState<string>();
   if (call.state !== 'approval-requested')
     return (

@@ -11,7 +11,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { Control } from './control.ts';
 import type { Branch, Decision } from './decision.ts';
-import type { CallEnded, EntryBody } from './entry.ts';
+import type { CallEnded, EntryBody, Paused } from './entry.ts';
 import { describeThrown, type ErrorData, PilotageError } from './errors.ts';
 import { asJson, deepFreeze, defined, isJsonObject, type Json, type JsonObject, mapTexts } from './json.ts';
 import type { ModelOutput } from './model-output.ts';
@@ -185,8 +185,9 @@ export class Redaction {
       case 'escalated':
         return within(body, known, ['to']);
       case 'paused':
-        // It says what a server or a tool said.
-        return within(body, TELLS_ERRORS.has(body.reason) ? this.all : known, ['payload', 'escalate'] as never);
+        return this.#paused(
+          within(body, TELLS_ERRORS.has(body.reason) ? this.all : known, ['payload', 'escalate'] as never),
+        );
       case 'finished':
         return within(within(body, this.#of('texts'), ['payload']), this.all, ['metadata']);
       case 'unwinding':
@@ -283,6 +284,14 @@ export class Redaction {
     }
   }
 
+  /** Why nobody knows of a call in doubt is what its tool has thrown; its arguments are shown as they are. */
+  #paused(paused: Paused): Paused {
+    const { reason, payload } = paused;
+    if (reason !== 'in_doubt' || payload === undefined) return paused;
+    const clean = within(payload, this.all, ['why']);
+    return clean === payload ? paused : { ...paused, payload: clean };
+  }
+
   /** What a part is cleaned with; `undefined`: nothing is known that it could hold. */
   #of(part: RedactedPart): Clean | undefined {
     return this.#also.has(part) ? this.all : this.#knownIn();
@@ -293,6 +302,7 @@ export class Redaction {
   }
 }
 
+/** The whole payload of such a pause says what a server or a tool said. */
 const TELLS_ERRORS: ReadonlySet<string> = new Set(['model_unavailable', 'context_exhausted', 'plan_failed']);
 const TOLD = ['remarks', 'fault', 'rejected'] as const;
 const TOLD_BY_PARTS = ['remarks', 'fault'] as const;

@@ -106,7 +106,8 @@ async function* turnEvents(
   const stop = (): void => follower.stop();
   if (signal?.aborted === true) return;
   signal?.addEventListener('abort', stop);
-  let seen = 0;
+  // A reader that comes back in the middle of an answer may hear tokens first.
+  let seen = Math.max(0, from - 1);
   try {
     for await (const event of follower.follow()) {
       seen = places.get(event) ?? seen;

@@ -1,5 +1,5 @@
 /** What a program says of a request once it has authenticated it: who sends it, and what it may do. */
-import { assertIdentity, assertWords, CONTROL_SCOPES, type ControlScope } from '#core';
+import { assertIdentity, assertOptions, assertTexts, assertWords, CONTROL_SCOPES, type ControlScope } from '#core';
 import type { RunRecord } from '#journal';
 
 /** What a request does: read, start something, answer a question, stop or steer a run, or change what concerns everybody (schedules, signals, deleting). */
@@ -23,7 +23,7 @@ export interface Access {
   readonly as?: ControlScope;
   /** Scopes that the user holds, for tools that need some: runs that the visitor starts have them. Default none. */
   readonly scopes?: readonly string[];
-  /** A function that allows less. Where it returns false the request is `forbidden`, or gets `run_not_found` when the visitor may not read. Default: all is allowed. */
+  /** A function that allows less. Where it returns anything but true the request is `forbidden`, or gets `run_not_found` when the visitor may not read. Default: all is allowed. */
   readonly may?: (action: Action, subject: Subject) => boolean | Promise<boolean>;
 }
 
@@ -40,5 +40,8 @@ export type Authenticate = (request: Request, env?: unknown) => Access | Respons
 export function assertAccess(access: Access | undefined): asserts access is Access {
   const { tenant, user, session = '-' } = (access?.identity ?? {}) as Partial<Access['identity']>;
   assertIdentity({ ...(tenant !== undefined && { tenant }), ...(user !== undefined && { user }), session, run: '-' });
-  if (access?.as !== undefined) assertWords('authenticate', 'as', [access.as], CONTROL_SCOPES);
+  const { as, scopes, may } = access as Access;
+  if (as !== undefined) assertWords('authenticate', 'as', [as], CONTROL_SCOPES);
+  if (scopes !== undefined) assertTexts('The option scopes of authenticate', scopes, 'orders:write');
+  assertOptions<Pick<Access, 'may'>>('authenticate', { may }, { may: 'function?' });
 }

@@ -93,11 +93,17 @@ export function toldError(error: unknown): ErrorData {
   const status = statusOf(error);
   if (error instanceof RequestRefused || (PilotageError.is(error) && status < 500)) {
     const { code, message, data } = error;
+    if (code === 'agent_unknown') return unknownAgent(data);
     return { code, message, ...(data === undefined ? {} : { data }) };
   }
   if (status === 503 && PilotageError.is(error))
     return { code: error.code, message: 'The server cannot do this now. Try again in a moment.' };
   return { code: 'server_failed', message: 'The server failed at this request. What went wrong is in its own log.' };
+}
+
+/** The runtime names all agents that it has, to whoever writes the program. A visitor may not know of all of them. */
+function unknownAgent({ agent = '' }: JsonObject = {}): ErrorData {
+  return { code: 'agent_unknown', message: `There is no agent ${JSON.stringify(agent)} here.`, data: { agent } };
 }
 
 /** The members of a problem document. */

@@ -54,7 +54,9 @@ export class Visit {
   /** Whether the visitor may do this. A visitor of the scope `session_user` may not change what concerns everybody (`manage`). */
   async may(action: Action, subject: Subject = {}): Promise<boolean> {
     if (action === 'manage' && this.access.as === 'session_user') return false;
-    return (await this.access.may?.(action, subject)) ?? true;
+    const { may } = this.access;
+    // A program that forgets an answer allows nothing by it.
+    return may === undefined || (await may(action, subject)) === true;
   }
 
   /** @throws RequestRefused `forbidden`. */

@@ -12,6 +12,7 @@ import { sqliteJournal } from '#journal/sqlite';
 import { openaiCompatible } from '#model/openai-compatible';
 import { react } from '#planners/react';
 import { createRuntime } from '#runtime';
+import { OutcomeUnknown } from '#tools';
 import { call, finish, script } from '../kit/decisions.ts';
 import { entriesOf } from '../kit/run-record.ts';
 import { thenTell } from '../kit/tasks.ts';
@@ -134,6 +135,16 @@ describe('what looks like a secret', () => {
     const redaction = new Redaction();
     told.push(redaction.thrown(new Error(`no ${GITHUB}`)));
     expect(String(told[0])).toBe('Error: no [redacted:api_key]');
+  });
+
+  it('is left out of why nobody knows whether a call has happened, and not of what the call was given', async () => {
+    const unsure = make('send', () => Promise.reject(new OutcomeUnknown(`cut off, with ${GITHUB}`)), {
+      effect: 'once',
+    });
+    const planner = thenTell(call('send', { to: GITHUB })) as never;
+    const { result } = await writtenBy(undefined, { planner, tools: [unsure] as never });
+    const payload = { args: { to: GITHUB }, why: 'cut off, with [redacted:api_key]' };
+    expect(result).toMatchObject({ status: 'paused', pauses: [{ reason: 'in_doubt', payload }] });
   });
 });
 

@@ -1,10 +1,10 @@
 /** A session: a conversation that one can talk to, whose turns are runs one after another. */
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { PlannerFunction, Turn } from '#core';
 import { memoryJournal } from '#journal';
 import { sqliteJournal } from '#journal/sqlite';
 import type { Session, SessionEvent } from '#runtime';
-import { asks, call, finish, watched } from '../kit/decisions.ts';
+import { asks, call, finish, sayingHello, watched } from '../kit/decisions.ts';
 import { temporaryFile } from '../kit/files.ts';
 import { echo, holding, make } from '../kit/tools.ts';
 import { until } from '../kit/waiting.ts';
@@ -291,4 +291,31 @@ describe.each(Object.entries(STORES))('a session in %s', (_name, open) => {
     await expect(runtime.sessions.delete({ ...ana, session: 'b' })).rejects.toMatchObject({ code: 'session_busy' });
     held.release();
   });
+});
+
+it('a reader that comes back in the middle of an answer hears tokens at the position where it was', async () => {
+  const { planner, begun, more } = sayingHello();
+  const made = world({ planner });
+  onTestFinished(async () => {
+    more.open();
+    await made.runtime.close();
+  });
+  const session = made.runtime.session('talk');
+  await session.send('hello');
+  const firstToken = async (from: number) => {
+    for await (const event of session.events({ from })) if (event.type === 'token') return event.position;
+    return undefined;
+  };
+  const position = (await firstToken(0)) ?? 0;
+  await begun.opened;
+  expect(position).toBe(await session.position());
+  expect(await firstToken(position + 1)).toBe(position);
+  more.open();
+  const behind: string[] = [];
+  for await (const event of session.events({ from: position + 1 })) {
+    if (event.type !== 'token') behind.push(event.type);
+    expect(event.position).toBeGreaterThanOrEqual(position);
+    if (event.type === 'planner.finish') break;
+  }
+  expect(behind).toEqual(['planner.decision', 'planner.finish']);
 });

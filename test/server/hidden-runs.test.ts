@@ -180,3 +180,20 @@ it('neither stops nor tells a turn that may not be read', async () => {
   expect((await runtime.run(turn).result()).status).toBe('paused');
   expect((await runtime.run(turn).state()).pauses).toHaveLength(1);
 });
+
+it('names no agents to whoever asks for one that there is not', async () => {
+  const { client, ask } = await served(deskWithClerk(), (_, { agent: of }) => of !== 'clerk');
+  expect(await client.agents()).toMatchObject([{ name: 'desk' }]);
+  const cron = '0 8 * * *';
+  const asked = [
+    ask('/runs', { ...ASK, body: JSON.stringify({ query: 'q', agent: 'nobody' }) }),
+    ask('/sessions/s/messages', { ...ASK, body: JSON.stringify({ text: 'q', agent: 'nobody' }) }),
+    ask('/schedules/daily', { ...ASK, method: 'PUT', body: JSON.stringify({ query: 'q', cron, agent: 'nobody' }) }),
+  ];
+  for (const answer of await Promise.all(asked)) {
+    const problem = await answer.json();
+    expect(problem).toMatchObject({ status: 404, code: 'agent_unknown', data: { agent: 'nobody' } });
+    expect(JSON.stringify(problem)).toContain('nobody');
+    expect(JSON.stringify(problem)).not.toMatch(/clerk|createRuntime/);
+  }
+});

@@ -80,6 +80,29 @@ describe('a body that does not end', () => {
 });
 
 describe('may', () => {
+  it.each([undefined, null, 0, 'yes', {}])('that gives %j allows nothing', async (given) => {
+    let answer: unknown = true;
+    const { ask, runtime } = served(() => ({ identity: ANA, may: () => answer }));
+    const { run } = (await ask('POST /runs', { query: 'say a' })).json;
+    for (const gives of [() => given, async () => given]) {
+      answer = gives();
+      expect((await ask('POST /runs', { query: 'say b' })).status).toBe(403);
+      expect((await ask(`GET /runs/${run}`)).status).toBe(404);
+      expect((await ask('GET /runs')).status).toBe(403);
+    }
+    expect(await runtime.list()).toHaveLength(1);
+  });
+
+  it.each([
+    { may: null },
+    { may: 'all' },
+    { scopes: 'orders' },
+  ])('and scopes that cannot be (%j) let nobody in', async (access) => {
+    const { ask, faults } = served(() => ({ identity: ANA, ...access }));
+    expect((await ask('GET /runs')).status).toBe(500);
+    expect(String(faults[0])).toMatch(/authenticate/);
+  });
+
   it('is asked of the agent that begins, also when the request names none', async () => {
     let isFree = false;
     const may: Access['may'] = (action, about) => isFree || action !== 'start' || about.agent === 'other';

@@ -1,6 +1,7 @@
 /** The server for trying clients: what it counts is what is there. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { expect, it, onTestFinished } from 'vitest';
 import { effectsFileOf } from '../../examples/scenario-agent.ts';
@@ -34,4 +35,8 @@ it('keeps the effects in a file, whatever the journal is', () => {
   expect(effectsFileOf('runs/scenario.db')).toBe('runs/scenario.db.effects');
   expect(effectsFileOf('postgres://app:secret@db.internal:5432/trial?sslmode=require')).toBe('trial.effects');
   expect(effectsFileOf('postgresql://db.internal')).toBe('scenario.effects');
+});
+
+it('is tried with a page of less than 150 lines', () => {
+  expect(readFileSync('examples/chat/page.tsx', 'utf8').split('\n').length).toBeLessThanOrEqual(150);
 });

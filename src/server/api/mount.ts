@@ -4,8 +4,8 @@ import { isJsonObject, type Json, type JsonObject } from '#core';
 import type { PartContext, ServerEnv } from '../part.ts';
 import { type ErrorText, plainErrorText, RequestRefused } from '../problem.ts';
 import { assertFits, bodyOf, textOf } from '../request-body.ts';
+import { told } from '../told.ts';
 import type { ApiRequest, ApiRoute } from './route.ts';
-import { told } from './told.ts';
 
 /** What no store has among its ids. */
 const UNFIT = /[\p{Cc}\p{Cs}]/u;

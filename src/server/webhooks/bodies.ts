@@ -1,10 +1,11 @@
 /** The bodies in which events are posted, in the form of standard-webhooks or of A2A. */
-import { isJsonObject, type Json, type JsonObject, type RunEvent } from '#core';
+import { asJson, type RunEvent } from '#core';
 import type { Run, Runtime } from '#runtime';
 import { legacyNotification } from '../a2a/legacy.ts';
 import { notificationOf } from '../a2a/notification.ts';
 import { MEDIA_TYPE } from '../a2a/wire.ts';
 import type { ErrorText } from '../problem.ts';
+import { told } from '../told.ts';
 import type { Webhook } from './subscription.ts';
 
 export interface BodySource {
@@ -31,21 +32,7 @@ export async function postedBody(
     return { type: 'application/json', body: JSON.stringify(legacyNotification(notification)) };
   }
   const { type, identity, seq, occurredAt, ...payload } = event;
-  const data = { ...identity, seq, event: { type, ...(withoutInside(payload, source.errorText) as JsonObject) } };
+  const data = { ...identity, seq, event: told(asJson({ type, ...payload }), source.errorText) };
   const body = JSON.stringify({ type, timestamp: new Date(occurredAt).toISOString(), data });
   return { type: 'application/json', body };
-}
-
-/** Replaces the messages of errors, which may hold secrets, by the texts that `errorText` makes. */
-function withoutInside(value: unknown, errorText: ErrorText): Json {
-  if (Array.isArray(value)) return value.map((each: unknown) => withoutInside(each, errorText));
-  if (!isJsonObject(value as Json)) return value as Json;
-  const told = Object.entries(value as JsonObject).map(([name, part]): [string, Json] => {
-    const isError =
-      name === 'error' && isJsonObject(part) && typeof part['code'] === 'string' && typeof part['message'] === 'string';
-    if (!isError) return [name, withoutInside(part, errorText)];
-    const { code, message } = part;
-    return [name, { code: code as string, message: errorText({ code: code as string, message: message as string }) }];
-  });
-  return Object.fromEntries(told);
 }
