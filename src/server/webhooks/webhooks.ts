@@ -141,6 +141,18 @@ export class Webhooks {
     return found;
   }
 
+  /** The webhooks of a tenant whose ids begin with this text, in the order of `list`. */
+  async beginningWith(tenant: string, text: string): Promise<Webhook[]> {
+    const found: Webhook[] = [];
+    for (const path of [hooksOf(tenant), endedOf(tenant)]) {
+      for await (const item of this.#store.beginningWith(path, text)) {
+        const hook = storedWebhook(item);
+        if (hook !== undefined) found.push(hook);
+      }
+    }
+    return found;
+  }
+
   /** Deletes a webhook, so that it gets no more posts. @returns whether there was one. */
   async delete(tenant: string, id: string): Promise<boolean> {
     const hook = await this.get(tenant, id);
