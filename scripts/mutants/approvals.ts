@@ -66,15 +66,15 @@ export const APPROVALS: readonly Mutant[] = [
   {
     name: 'let a rule that approves win over one that rejects',
     file: 'calls/approval-rules.ts',
-    find: "if (no !== undefined) return { verdict: 'reject', rules: [no] };\n  return approvedBy(fitting, question);",
+    find: "if (rule.verdict === 'reject' && (await fits(rule))) return",
     replace:
-      "const yes = approvedBy(fitting.filter(({ verdict }) => verdict === 'approve'), question);\n  return yes ?? (no === undefined ? undefined : { verdict: 'reject', rules: [no] });",
+      "if (rule.verdict === 'reject' && (await fits(rule)) && (await approvedBy(newest, fits, question)) === undefined) return",
   },
   {
     name: 'apply a rule for one call to all of its tool',
     file: 'calls/approval-rules.ts',
-    find: "if ('digest' in match) return match.digest === jsonDigest(given);",
-    replace: "if ('digest' in match) return true;",
+    find: 'return match.digest === digest;',
+    replace: "return match.digest !== '';",
   },
   {
     name: 'apply a rule whatever the schema says',
@@ -85,8 +85,8 @@ export const APPROVALS: readonly Mutant[] = [
   {
     name: 'apply a rule to other tools',
     file: 'calls/approval-rules.ts',
-    find: 'if (tool !== question.tool) return false;',
-    replace: '',
+    find: '.filter(({ tool }) => tool === question.tool)',
+    replace: ".filter(({ tool }) => tool !== '')",
   },
   {
     name: 'let no rule let a call pass',
@@ -97,8 +97,8 @@ export const APPROVALS: readonly Mutant[] = [
   {
     name: 'apply rules of a session to all sessions of its user',
     file: 'calls/permits.ts',
-    find: 'return of === undefined || of === session;',
-    replace: 'return of === undefined || of !== undefined || of === session;',
+    find: 'rulesIn(deps, ofUser, isOwn)',
+    replace: 'rulesIn(deps, ofUser, (item) => isOwn(item) || true)',
   },
   {
     name: 'apply a rule of a run after its time',
@@ -122,8 +122,8 @@ export const APPROVALS: readonly Mutant[] = [
   {
     name: 'take a rule back without telling the store',
     file: 'runtime/rules.ts',
-    find: 'return patiently(clock, () => journal.store.write([{ namespace, key }]));\n    }\n    const isOfRun',
-    replace: 'void [namespace, key];\n      return;\n    }\n    const isOfRun',
+    find: 'await patiently(clock, () => journal.store.write([{ namespace, key }]));',
+    replace: '',
   },
   {
     name: 'give a fork the rules of its run',

@@ -7,6 +7,7 @@ import {
   defined,
   type Identity,
   type Json,
+  type JsonObject,
   personKey,
   type StoreItem,
 } from '#core';
@@ -34,34 +35,49 @@ export async function rulingOn(
   rules: readonly ApprovalRule[],
   question: ApprovalQuestion,
 ): Promise<Ruling | undefined> {
-  const newest = rules.toSorted((one, other) => other.setAt - one.setAt || (one.id < other.id ? 1 : -1));
-  const fitting: ApprovalRule[] = [];
-  for (const rule of newest) if (await fits(rule, question)) fitting.push(rule);
-  const no = fitting.find(({ verdict }) => verdict === 'reject');
-  if (no !== undefined) return { verdict: 'reject', rules: [no] };
-  return approvedBy(fitting, question);
+  const newest = rules
+    .filter(({ tool }) => tool === question.tool)
+    .sort((one, other) => other.setAt - one.setAt || (one.id < other.id ? 1 : -1));
+  const fits = fitting(question);
+  for (const rule of newest)
+    if (rule.verdict === 'reject' && (await fits(rule))) return { verdict: 'reject', rules: [rule] };
+  return approvedBy(newest, fits, question);
 }
 
 /** A rule says yes in the name of whoever set it: it counts as that person's approval would. */
-function approvedBy(fitting: readonly ApprovalRule[], { terms, identity }: ApprovalQuestion): Ruling | undefined {
+async function approvedBy(
+  newest: readonly ApprovalRule[],
+  fits: Fits,
+  { terms, identity }: ApprovalQuestion,
+): Promise<Ruling | undefined> {
   const { approvals = 1, approver } = terms;
   const ofPerson = new Map<string, ApprovalRule>();
-  for (const rule of fitting) {
+  for (const rule of newest) {
     const who: Approving = rule.by ?? null;
-    if (ofPerson.has(personKey(who)) || countApprovers([who], approver, identity) === 0) continue;
+    if (rule.verdict === 'reject' || ofPerson.has(personKey(who))) continue;
+    if (countApprovers([who], approver, identity) === 0 || !(await fits(rule))) continue;
     ofPerson.set(personKey(who), rule);
     if (ofPerson.size === approvals) return { verdict: 'approve', rules: [...ofPerson.values()] };
   }
   return undefined;
 }
 
-async function fits({ tool, match }: ApprovalRule, question: ApprovalQuestion): Promise<boolean> {
-  if (tool !== question.tool) return false;
-  if (match === 'tool') return true;
-  const { given, checked } = question;
-  if ('digest' in match) return match.digest === jsonDigest(given);
+type Fits = (rule: ApprovalRule) => boolean | Promise<boolean>;
+
+/** Whether a rule of the tool is about this question. */
+function fitting({ given, checked }: ApprovalQuestion): Fits {
+  let digest: string | undefined;
+  return ({ match }) => {
+    if (match === 'tool') return true;
+    if (!('digest' in match)) return fitsSchema(match.schema, given, checked);
+    digest ??= jsonDigest(given);
+    return match.digest === digest;
+  };
+}
+
+async function fitsSchema(schema: JsonObject, given: Json, checked: Json | undefined): Promise<boolean> {
   try {
-    const check = checkOf(match.schema, 'The rule');
+    const check = checkOf(schema, 'The rule');
     // What the schema of the tool fills in counts too: a rule for small sums says nothing about a sum that is left out.
     return (await check(given)).ok && (checked === undefined || (await check(checked)).ok);
   } catch {

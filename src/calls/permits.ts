@@ -9,6 +9,7 @@ import {
   policyView,
   type Ruled,
   ruleNamespace,
+  type Scope,
   type StoreItem,
 } from '#core';
 import { type Journal, patiently } from '#journal';
@@ -20,6 +21,7 @@ interface Deps extends Pick<DriverDeps, 'clock'> {
   readonly journal: Pick<Journal, 'store'>;
 }
 
+const FIRST_PAGE = 50;
 const PAGE = 500;
 
 export class Permits {
@@ -52,11 +54,10 @@ export class Permits {
     const { rules, identity } = this.#state;
     const now = this.#deps.clock.now();
     const own = rules.filter(({ expiresAt = Number.POSITIVE_INFINITY }) => now < expiresAt);
-    const ofUser = await rulesOfUser(this.#deps, identity);
-    const isOfSession = ({ namespace }: StoreItem): boolean => isFor(namespace, identity.session);
+    const stored = await storedRules(this.#deps, identity);
     return [
       ...own.map((rule) => ({ ...rule, tool: presentName(this.#state, rule.tool) })),
-      ...ofUser.filter(isOfSession).flatMap((item) => storedRule(item) ?? []),
+      ...stored.flatMap((item) => storedRule(item) ?? []),
     ];
   }
 
@@ -67,35 +68,46 @@ export class Permits {
 
 const NO_META: JsonObject = Object.freeze({});
 
-/** All that is stored of a user's rules, those of all sessions. @throws the error of the store. */
-export async function rulesOfUser(
-  { clock, journal }: Deps,
-  owner: { readonly tenant: string; readonly user: string },
+/**
+ * What is stored of the rules of a user: all that hold in this session, or without one those of all sessions.
+ * @throws the error of the store.
+ */
+export async function storedRules(
+  deps: Deps,
+  { tenant, user, session }: Pick<Scope, 'tenant' | 'user'> & { readonly session?: string },
 ): Promise<readonly StoreItem[]> {
-  const namespace = ruleNamespace({ tenant: owner.tenant, user: owner.user });
+  const ofUser = ruleNamespace({ tenant, user });
+  if (session === undefined) return rulesIn(deps, ofUser, () => true);
+  // Those of sessions stand behind the user's own, and below them: other sessions are not read.
+  const isOwn = ({ namespace }: StoreItem): boolean => namespace.length === ofUser.length;
+  const ofSession = ruleNamespace({ tenant, user, session });
+  return (await Promise.all([rulesIn(deps, ofUser, isOwn), rulesIn(deps, ofSession, () => true)])).flat();
+}
+
+/** @param isWanted no more is read behind an item that is not. */
+async function rulesIn(
+  { clock, journal }: Deps,
+  namespace: Namespace,
+  isWanted: (item: StoreItem) => boolean,
+): Promise<readonly StoreItem[]> {
   // Names that are no place in the store have no rules there.
   if (!isPlace(namespace)) return [];
   const found: StoreItem[] = [];
-  for (let after: StoreItem | undefined; ; ) {
-    const from = after;
-    const page = await patiently(clock, () => journal.store.list({ namespace, limit: PAGE }, from));
-    found.push(...page);
+  for (let [limit, after] = [FIRST_PAGE, undefined as StoreItem | undefined]; ; limit = PAGE) {
+    const query = { namespace, limit };
+    const page = await patiently(clock, () => journal.store.list(query, after));
+    const wanted = page.filter(isWanted);
+    found.push(...wanted);
     after = page.at(-1);
-    if (page.length < PAGE) return found;
+    if (wanted.length < limit) return found;
   }
 }
 
-function isPlace(namespace: Namespace): boolean {
+export function isPlace(namespace: Namespace): boolean {
   try {
     assertNamespace(namespace);
     return true;
   } catch {
     return false;
   }
-}
-
-/** Whether rules that lie here hold in this session. */
-export function isFor(namespace: Namespace, session: string): boolean {
-  const [, , , of] = namespace;
-  return of === undefined || of === session;
 }

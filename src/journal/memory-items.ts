@@ -2,7 +2,7 @@
 import {
   assertStoreWrite,
   bestHits,
-  comparePlaces,
+  compareTexts,
   cosine,
   deepFreeze,
   defined,
@@ -19,6 +19,7 @@ import {
 } from '#core';
 import type { LongTermStore, RevisedItem, SeenItem, StoreLookup, StoreQuery } from './port.ts';
 import { assertCounts, isAsSeen } from './rules.ts';
+import { SortedTexts } from './sorted-texts.ts';
 import { itemsKey, type Watchers } from './watchers.ts';
 
 interface Kept {
@@ -26,6 +27,8 @@ interface Kept {
   readonly revision: number;
   indexed: { readonly index: string; readonly vector: Float32Array } | undefined;
 }
+
+type Place = Pick<StoreItem, 'namespace' | 'key'>;
 
 interface Access {
   readonly assertOpen: () => void;
@@ -36,7 +39,7 @@ interface Access {
 export class MemoryItems implements LongTermStore {
   readonly #access: Access;
   /** By the text of the namespace, then by the key. */
-  readonly #namespaces = new Map<string, Map<string, Kept>>();
+  readonly #namespaces = new SortedTexts<SortedTexts<Kept>>();
   #revisions = 0;
   /** When the next item expires. */
   #nextExpiry = Number.POSITIVE_INFINITY;
@@ -77,10 +80,10 @@ export class MemoryItems implements LongTermStore {
 
   #apply({ namespace, key, value, ttlMs, source }: StoreWrite, now: number): void {
     const within = namespaceKey(namespace);
-    const items = this.#namespaces.get(within) ?? new Map<string, Kept>();
+    const items = this.#namespaces.get(within) ?? new SortedTexts<Kept>();
     const before = items.get(key);
-    items.delete(key);
-    if (value !== undefined) {
+    if (value === undefined) items.delete(key);
+    else {
       const createdAt = before === undefined || isOver(before, now) ? now : before.item.createdAt;
       const expiresAt = ttlMs === undefined ? undefined : timeAfter(now, ttlMs);
       const item = {
@@ -102,8 +105,8 @@ export class MemoryItems implements LongTermStore {
   #sweep(now: number): void {
     if (now < this.#nextExpiry) return;
     this.#nextExpiry = Number.POSITIVE_INFINITY;
-    for (const [within, items] of this.#namespaces) {
-      for (const [key, kept] of items) {
+    for (const [within, items] of [...this.#namespaces.from('')]) {
+      for (const [key, kept] of [...items.from('')]) {
         if (isOver(kept, now)) items.delete(key);
         else this.#nextExpiry = Math.min(this.#nextExpiry, kept.item.expiresAt ?? this.#nextExpiry);
       }
@@ -117,14 +120,17 @@ export class MemoryItems implements LongTermStore {
     return kept === undefined || isOver(kept, this.#access.now()) ? undefined : kept.item;
   }
 
-  async list(query: StoreQuery, after?: Pick<StoreItem, 'namespace' | 'key'>): Promise<StoreItem[]> {
-    const items = this.#in(query).map(({ item }) => item);
-    const rest = after === undefined ? items : items.filter((item) => comparePlaces(item, after) > 0);
-    return rest.slice(0, query.limit);
+  async list(query: StoreQuery, after?: Place): Promise<StoreItem[]> {
+    const found: StoreItem[] = [];
+    for (const { item } of this.#in(query, after)) {
+      if (found.length === query.limit) break;
+      found.push(item);
+    }
+    return found;
   }
 
   async search(query: StoreQuery, lookup: StoreLookup): Promise<StoreHit[]> {
-    const hits = this.#in(query).flatMap((kept): StoreHit[] => {
+    const hits = [...this.#in(query)].flatMap((kept): StoreHit[] => {
       const score = scoreOf(kept, lookup);
       return score === undefined ? [] : [{ ...kept.item, score }];
     });
@@ -132,7 +138,7 @@ export class MemoryItems implements LongTermStore {
   }
 
   async unindexed(namespace: Namespace, index: string, limit: number): Promise<RevisedItem[]> {
-    const kept = this.#in({ namespace, limit }).filter(({ indexed }) => indexed?.index !== index);
+    const kept = [...this.#in({ namespace, limit })].filter(({ indexed }) => indexed?.index !== index);
     return kept.slice(0, limit).map(({ item, revision }) => ({ ...item, revision }));
   }
 
@@ -142,8 +148,8 @@ export class MemoryItems implements LongTermStore {
   ): Promise<void> {
     this.#access.assertOpen();
     const given = new Map(vectors.map(({ revision, vector }) => [revision, vector]));
-    for (const items of this.#namespaces.values()) {
-      for (const kept of items.values()) {
+    for (const [, items] of this.#namespaces.from('')) {
+      for (const [, kept] of items.from('')) {
         const vector = given.get(kept.revision);
         if (vector !== undefined) kept.indexed = { index, vector: vector.slice() };
       }
@@ -151,15 +157,24 @@ export class MemoryItems implements LongTermStore {
   }
 
   /** In the order of namespace and key. */
-  #in({ namespace, filter, limit }: StoreQuery): Kept[] {
+  *#in({ namespace, filter, limit }: StoreQuery, after?: Place): Generator<Kept, void> {
     this.#access.assertOpen();
     assertCounts({ limit });
     const now = this.#access.now();
     const within = namespaceKey(namespace);
-    return [...this.#namespaces]
-      .flatMap(([own, items]) => (liesIn(own, within) ? [...items.values()] : []))
-      .filter((kept) => !isOver(kept, now) && fitsFilter(kept.item.value, filter))
-      .sort((one, other) => comparePlaces(one.item, other.item));
+    const last = after && namespaceKey(after.namespace);
+    const isBehind = last !== undefined && compareTexts(last, within) > 0;
+    for (const [own, items] of this.#namespaces.from(isBehind ? last : within)) {
+      if (!liesIn(own, within)) {
+        // What is the runtime's own stands in the middle of all.
+        if (namespace.length === 0) continue;
+        return;
+      }
+      for (const [key, kept] of items.from(own === last ? (after?.key ?? '') : '')) {
+        const isLast = own === last && key === after?.key;
+        if (!isLast && !isOver(kept, now) && fitsFilter(kept.item.value, filter)) yield kept;
+      }
+    }
   }
 }
 

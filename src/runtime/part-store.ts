@@ -65,6 +65,23 @@ export class PartStore {
     }
   }
 
+  /** What lies there under keys that begin with this text, in their order. */
+  async *beginningWith(path: Namespace, text: string): AsyncGenerator<Pick<StoreItem, 'key' | 'value'>> {
+    const { clock, journal } = this.#deps();
+    const namespace = this.#at(path);
+    // All of them stand behind the text itself.
+    for (let after: Place = { namespace, key: text }; ; ) {
+      const from = after;
+      const page = await patiently(clock, () => journal.store.list({ namespace, limit: FEW }, from));
+      for (const item of page) {
+        if (item.namespace.length !== namespace.length || !item.key.startsWith(text)) return;
+        yield item;
+        after = item;
+      }
+      if (page.length < FEW) return;
+    }
+  }
+
   /**
    * Writes in one commit. @param seen writes only as long as that item is as it was seen.
    * @returns whether it was.
@@ -97,3 +114,4 @@ export class PartStore {
 }
 
 const PAGE = 500;
+const FEW = 25;

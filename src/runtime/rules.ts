@@ -5,15 +5,17 @@ import {
   assertOptions,
   type Caller,
   type Clock,
+  defined,
   type OptionShape,
   PilotageError,
   RULES,
+  ruleNamespace,
   runOfRule,
   type StoreItem,
 } from '#core';
-import { type Journal, patiently } from '#journal';
+import { type Journal, patiently, type RunRecord } from '#journal';
 import { storedRule } from '../calls/approval-rules.ts';
-import { isFor, rulesOfUser } from '../calls/permits.ts';
+import { isPlace, storedRules } from '../calls/permits.ts';
 import { Run } from './run.ts';
 import type { RunHost } from './run-host.ts';
 
@@ -48,8 +50,7 @@ export class Rules {
     const { tenant, user, session, run } = query;
     assertIdentity({ tenant, user, session: session ?? '-', run: run ?? '-' });
     const { journal, clock } = this.#host().deps;
-    const items = await rulesOfUser({ journal, clock }, { tenant, user });
-    const stored = items.filter(({ namespace }) => session === undefined || isFor(namespace, session));
+    const stored = await storedRules({ journal, clock }, { tenant, user, ...defined({ session }) });
     const own = run === undefined ? [] : await this.#rulesOf(run, { tenant, user });
     const rules = [...own, ...stored.flatMap((item) => storedRule(item) ?? [])];
     return rules.sort((one, other) => other.setAt - one.setAt);
@@ -80,16 +81,32 @@ export class Rules {
     if (run === undefined) throw noRule(id);
     const host = this.#host();
     const { journal, clock, states } = host.deps;
-    const [item] = await patiently(clock, () => journal.store.list({ namespace: RULES, filter: { id }, limit: 1 }));
-    if (item !== undefined) {
-      if (options.as !== undefined) assertMayRevoke(options.as, item);
-      const { namespace, key } = item;
-      return patiently(clock, () => journal.store.write([{ namespace, key }]));
+    const record = await patiently(clock, () => journal.get(run));
+    const isOfRun = record !== undefined && (await states.of(run)).rules.some((rule) => rule.id === id);
+    if (isOfRun) return void (await new Run(run, host, options).steer('REVOKE', { rule: id }, { until: 'applied' }));
+    const item = (record && (await this.#storedBy(record, id))) ?? (await this.#foundAmongAll(id));
+    if (item === undefined) throw noRule(id);
+    if (options.as !== undefined) assertMayRevoke(options.as, item);
+    const { namespace, key } = item;
+    await patiently(clock, () => journal.store.write([{ namespace, key }]));
+  }
+
+  /** Where the run that has set it would have put it. */
+  async #storedBy({ identity }: RunRecord, id: string): Promise<StoreItem | undefined> {
+    const { journal, clock } = this.#host().deps;
+    const { tenant, user } = identity;
+    for (const namespace of [ruleNamespace({ tenant, user }), ruleNamespace(identity)]) {
+      const item = isPlace(namespace) && (await patiently(clock, () => journal.store.get(namespace, id)));
+      if (item) return item;
     }
-    const isOfRun =
-      (await journal.get(run)) !== undefined && (await states.of(run)).rules.some((rule) => rule.id === id);
-    if (!isOfRun) throw noRule(id);
-    await new Run(run, host, options).steer('REVOKE', { rule: id }, { until: 'applied' });
+    return undefined;
+  }
+
+  /** The run that has set it was pruned, and nobody knows whose it was. */
+  async #foundAmongAll(id: string): Promise<StoreItem | undefined> {
+    const { journal, clock } = this.#host().deps;
+    const [item] = await patiently(clock, () => journal.store.list({ namespace: RULES, filter: { id }, limit: 1 }));
+    return item;
   }
 }
 
@@ -108,8 +125,8 @@ export async function forgetRules(
   { journal, clock }: { readonly journal: Pick<Journal, 'store'>; readonly clock: Clock },
   owner: { readonly tenant: string; readonly user: string; readonly session?: string },
 ): Promise<number> {
-  const items = await rulesOfUser({ journal, clock }, owner);
-  const gone = items.filter(({ namespace: [, , , of] }) => owner.session === undefined || of === owner.session);
+  const items = await storedRules({ journal, clock }, owner);
+  const gone = items.filter(({ namespace: [, , , of] }) => owner.session === undefined || of !== undefined);
   if (gone.length === 0) return 0;
   await patiently(clock, () => journal.store.write(gone.map(({ namespace, key }) => ({ namespace, key }))));
   return gone.length;

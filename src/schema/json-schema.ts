@@ -18,12 +18,17 @@ interface Validate {
 
 type AjvClass = typeof import('ajv').Ajv;
 type AjvInstance = InstanceType<AjvClass>;
-const instances = new Map<string, AjvInstance>();
+/** An instance keeps all that it has ever compiled, so that it is replaced after so many schemas. */
+const MOST_OF_INSTANCE = 500;
+const instances = new Map<string, { readonly ajv: AjvInstance; compiles: number }>();
 
 /** ajv is loaded with the first JSON Schema that is checked: importing the package stays light. */
 function ajv(path: 'ajv' | 'ajv/dist/2020.js', name: 'Ajv' | 'Ajv2020'): AjvInstance {
   const known = instances.get(path);
-  if (known !== undefined) return known;
+  if (known !== undefined && known.compiles < MOST_OF_INSTANCE) {
+    known.compiles += 1;
+    return known.ajv;
+  }
   const loaded: Readonly<Record<'Ajv' | 'Ajv2020', AjvClass>> = createRequire(import.meta.url)(path);
   const made = new loaded[name]({
     strict: false,
@@ -34,7 +39,7 @@ function ajv(path: 'ajv' | 'ajv/dist/2020.js', name: 'Ajv' | 'Ajv2020'): AjvInst
     logger: false,
     code: { regExp },
   });
-  instances.set(path, made);
+  instances.set(path, { ajv: made, compiles: 1 });
   return made;
 }
 

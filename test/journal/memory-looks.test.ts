@@ -68,3 +68,26 @@ it('a page of what waits is read from its beginning on, and is in order also whe
   expect(page.map(({ key }) => key)).toEqual(['another key', 'key 1', 'key 2', 'key 3', 'key 4']);
   expect(looks).toBeLessThan(15);
 });
+
+describe('what a journal in memory remembers', () => {
+  const place = (item: number) => ({ namespace: ['acme', `ana ${item % 10}`], key: `key ${1_000 + item}` });
+
+  it.each([
+    ['the first page of a namespace', ['acme', 'ana 7'], undefined, [7, 17]],
+    ['a page behind an item', ['acme', 'ana 7'], 127, [137, 147]],
+    ['a page of what lies below, over its ends', ['acme'], 291, [2, 12]],
+  ] as const)('is read as %s, with a look at what stands there alone', async (_, namespace, after, items) => {
+    const { store } = memoryJournal();
+    await store.write(Array.from({ length: RUNS }, (_item, item) => ({ ...place(item), value: item })));
+    let looks = 0;
+    const count = (): string[] => {
+      looks += 1;
+      return [];
+    };
+    const query = { namespace, limit: 2, filter: new Proxy({}, { ownKeys: count }) };
+    const found = await store.list(query, after === undefined ? undefined : place(after));
+    expect(found.map(({ value }) => value)).toEqual(items);
+    // The one behind the page may be looked at.
+    expect(looks).toBeLessThanOrEqual(3);
+  });
+});

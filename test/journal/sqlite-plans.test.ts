@@ -68,3 +68,24 @@ describe('the sessions of a tenant', () => {
     expect(plan.join('\n')).toContain('(tenant=? AND user=? AND session>?)');
   });
 });
+
+describe('what is remembered', () => {
+  const namespace = ['acme', 'ana'];
+  it.each([
+    ['listed', (journal: Journal) => journal.store.list({ namespace, limit: 10 })],
+    ['listed by its fields', (journal: Journal) => journal.store.list({ namespace, filter: { team: 'a' }, limit: 10 })],
+    ['searched by words', (journal: Journal) => journal.store.search({ namespace, limit: 10 }, { words: ['tea'] })],
+  ] as const)('of a namespace is %s in its range, from behind the page before', async (_, ask) => {
+    const plan = (await plansOf(ask)).join('\n');
+    expect(plan).toContain('((namespace,key)>(?,?) AND namespace<?)');
+    expect(plan).not.toContain('TEMP B-TREE');
+  });
+
+  it('is searched by vectors in its range', async () => {
+    const vector = new Float32Array([1]);
+    const plan = await plansOf((journal) => journal.store.search({ namespace, limit: 10 }, { index: 'i', vector }));
+    expect(plan.join('\n')).toContain('(namespace>? AND namespace<?)');
+    const unindexed = await plansOf((journal) => journal.store.unindexed(namespace, 'i', 10));
+    expect(unindexed.join('\n')).toContain('(namespace>? AND namespace<?)');
+  });
+});

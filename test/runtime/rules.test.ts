@@ -1,13 +1,22 @@
 /** Answers that hold for questions to come: rules of a run, of a session, of a user. */
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { type ApprovalRule, type Caller, local, type Remember, type ToolPolicy } from '#core';
+import {
+  type ApprovalRule,
+  type Caller,
+  local,
+  type Remember,
+  ruleWrite,
+  type StoreWrite,
+  type ToolPolicy,
+} from '#core';
 import { memoryJournal } from '#journal';
 import type { Run, Runtime } from '#runtime';
 import { VirtualClock } from '#testing';
 import type { Tool } from '#tools';
 import { call, script } from '../kit/decisions.ts';
 import { collect, only } from '../kit/events.ts';
+import { changed } from '../kit/journals.ts';
 import { entriesOf, kindsOf, observations, pausesOf } from '../kit/run-record.ts';
 import { make } from '../kit/tools.ts';
 import { start, type WorldOptions, world } from '../kit/world.ts';
@@ -363,5 +372,56 @@ describe('what cannot be remembered', () => {
     }
     await runtime.rules.revoke(id, { as: admin('bea') });
     await expect(runtime.rules.revoke('nonsense')).rejects.toMatchObject({ code: 'payload_invalid' });
+  });
+});
+
+describe('rules of others', () => {
+  const SESSIONS = 300;
+
+  /** A journal in which each of many sessions of the user has a rule, and how many items were read of it. */
+  async function crowded() {
+    const journal = memoryJournal();
+    const rules = Array.from({ length: SESSIONS }, (_, of): StoreWrite => {
+      const identity = { ...local('ana', { session: `other ${of}` }), run: `run_${of}` };
+      const said = { id: `rule:run_${of}:3`, tool: 'pay', match: 'tool', verdict: 'approve', setAt: of } as const;
+      return ruleWrite({ ...said, scope: 'session' }, identity, undefined) as StoreWrite;
+    });
+    await journal.store.write(rules);
+    const read = { items: 0 };
+    const store = changed(journal.store, {
+      list: async (...query) => {
+        const found = await journal.store.list(...query);
+        read.items += found.length;
+        return found;
+      },
+    });
+    return { journal: changed(journal, { store }), read };
+  }
+
+  it('are not read for a call, though they are of other sessions of its user', async () => {
+    const { journal, read } = await crowded();
+    const { run } = await place({}, { journal }).sums({ sum: 1 });
+    expect(await isAsked(run)).toBe(true);
+    expect(read.items).toBeLessThan(SESSIONS / 2);
+  });
+
+  it('are not read to take one back', async () => {
+    const { journal, read } = await crowded();
+    const { sums } = place({}, { journal });
+    const { run, runtime } = await sums({ sum: 1 }, { sum: 1 });
+    await remember(run, { scope: 'user' });
+    const [set] = (await runtime.rules.list(ALL)).filter(({ scope }) => scope === 'user');
+    read.items = 0;
+    await runtime.rules.revoke(set?.id ?? '');
+    expect(read.items).toBe(0);
+    expect((await runtime.rules.list(ALL)).map(({ scope }) => scope)).not.toContain('user');
+  });
+
+  it('are taken back also when the run that set them is gone', async () => {
+    const { journal } = await crowded();
+    const { runtime } = await place({}, { journal }).sums({ sum: 1 });
+    await runtime.rules.revoke('rule:run_7:3');
+    expect(await runtime.rules.list({ ...ALL, session: 'other 7' })).toEqual([]);
+    expect(await runtime.rules.list({ ...ALL, session: 'other 8' })).toHaveLength(1);
   });
 });

@@ -129,9 +129,9 @@ describe.each(BINDINGS)('A2A over %s', (binding) => {
     const listed = await client.listTasks(listing({ contextId }));
     expect(listed.tasks.map((task) => task.id)).toEqual([next.id, id]);
     const page = await client.listTasks(listing({ pageSize: 2, includeArtifacts: true }));
-    expect([page.tasks.length, page.totalSize, page.nextPageToken]).toEqual([2, 3, page.tasks[1]?.id]);
+    expect([page.tasks.length, page.totalSize]).toEqual([2, 3]);
     const rest = await client.listTasks(listing({ pageSize: 2, pageToken: page.nextPageToken }));
-    expect([rest.tasks.map((task) => task.id), rest.nextPageToken]).toEqual([[id], '']);
+    expect([rest.tasks.map((task) => task.id), rest.totalSize, rest.nextPageToken]).toEqual([[id], 3, '']);
     expect((await runtime.list()).length).toBe(3);
   });
 

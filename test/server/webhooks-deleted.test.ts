@@ -66,3 +66,26 @@ it('a run that is deleted before its receiver has taken it is told, and nothing 
     { code: 'run_not_found', message: expect.stringMatching(/again was deleted before .* 500/) },
   ]);
 });
+
+it('a webhook with very many deliveries is deleted with them in parts, so that nobody waits long', async () => {
+  const to = await receiver();
+  const journal = memoryJournal();
+  const sizes: number[] = [];
+  const store = changed(journal.store, {
+    write: (writes) => {
+      sizes.push(writes.length);
+      return journal.store.write(writes);
+    },
+  });
+  const { runtime } = world({ journal: changed(journal, { store }), planner: () => finish() });
+  const hooks = webhooks({ runtime, allowHosts: [to.host] });
+  await hooks.put({ id: 'all', tenant: 'acme', url: to.url });
+  const namespace = ['pilotage:webhooks.runs', 'acme', 'all'];
+  const keys = Array.from({ length: 1_300 }, (_, run) => `run_${run}`);
+  await journal.store.write(keys.map((key) => ({ namespace, key, value: { position: 1, done: true } })));
+  expect(await hooks.deliveries('acme', 'all')).toHaveLength(1_300);
+  expect(await hooks.delete('acme', 'all')).toBe(true);
+  expect(await hooks.deliveries('acme', 'all')).toEqual([]);
+  expect(await hooks.get('acme', 'all')).toBeUndefined();
+  expect(Math.max(...sizes)).toBeLessThanOrEqual(500);
+});

@@ -1,10 +1,13 @@
 import { spawnSync } from 'node:child_process';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 import type { Json, JsonObject } from '#core';
 import { compileSchema } from '#schema';
 import { type Checked, checkOf, type InputSchema, jsonSchemaOf } from '#tools';
 import { doorUrl } from '../kit/project.ts';
+import { until } from '../kit/waiting.ts';
 
 const check = (schema: InputSchema, value: Json): Checked | Promise<Checked> => checkOf(schema, 'The tool t')(value);
 const why = (checked: Checked | Promise<Checked>): string => {
@@ -24,6 +27,18 @@ describe('JSON Schema', () => {
     expect(why(check(schema, { a: 1, 'b/c': [5, 1], extra: 'x' }))).toBe(
       "/: must have required property 'z'; /: must NOT have additional properties (extra); /a: must be string; /b~1c/1: must be >= 3",
     );
+  });
+
+  it('that nobody uses any more is not kept: models, users and servers bring new ones without end', async () => {
+    setFlagsFromString('--expose-gc');
+    const collect = runInNewContext('gc') as () => void;
+    const made = (title: string) => compileSchema({ type: 'number', title }) as { readonly validate: object };
+    const dropped = new WeakRef(made('the first').validate);
+    for (let more = 0; more < 1_000; more += 1) made(`another ${more}`);
+    await until(() => {
+      collect();
+      return dropped.deref() === undefined;
+    });
   });
 
   it('is compiled once for all that say the same, and for each that says something else under the same name', () => {

@@ -24,10 +24,11 @@ import type { FileWatch, StoreAccess } from './stores.ts';
 type Place = Pick<StoreItem, 'namespace' | 'key'>;
 
 const COLUMNS = 'revision, namespace, key, value, created_at, updated_at, expires_at, source';
-// A comma follows the text of a namespace in the texts of those below it, and the hyphen is the character behind the comma.
 // What is the runtime's own lies in nothing but itself: the semicolon is the character behind the colon that its first part ends with.
-const IS_WITHIN = `((:all AND NOT (namespace >= '["pilotage:' AND namespace < '["pilotage;'))
-  OR namespace = :within OR (namespace > :within || ',' AND namespace < :within || '-'))`;
+const BEFORE_END = `namespace < :behind AND NOT (:all AND namespace >= '["pilotage:' AND namespace < '["pilotage;')`;
+const IS_WITHIN = `namespace >= :within AND ${BEFORE_END}`;
+// The plus keeps the index from beginning each page where the namespace begins, and not where the page does.
+const IS_BEHIND = `+namespace >= :within AND ${BEFORE_END} AND (namespace, key) > (:afterNamespace, :afterKey)`;
 const IS_LIVE = '(expires_at IS NULL OR expires_at > :now)';
 /** So many items that have expired are deleted with each write: more than one write can add. */
 const SWEPT_AT_ONCE = 1_000;
@@ -94,7 +95,7 @@ export class SqliteItems implements LongTermStore {
     this.#find = sql(`SELECT ${COLUMNS} FROM store_items WHERE namespace = :within AND key = :key AND ${IS_LIVE}`);
     this.#list = sql(`
       SELECT ${COLUMNS} FROM store_items
-      WHERE ${IS_WITHIN} AND ${IS_LIVE} AND (namespace, key) > (:afterNamespace, :afterKey)
+      WHERE ${IS_BEHIND} AND ${IS_LIVE}
       ORDER BY namespace, key ${atMost(':limit')}`);
     this.#vectors = sql(`
       SELECT ${COLUMNS}, vector FROM store_items
@@ -197,14 +198,22 @@ export class SqliteItems implements LongTermStore {
   }
 
   async #page({ namespace }: StoreQuery, after: Place | undefined, limit: number): Promise<StoreItem[]> {
-    const afterNamespace = after === undefined ? '' : namespaceKey(after.namespace);
+    const within = this.#within(namespace);
+    // Keys are not empty. A page begins where the one before has ended, and the first where the namespace begins.
+    const afterNamespace = after === undefined ? within.within : namespaceKey(after.namespace);
     const place = { afterNamespace, afterKey: after?.key ?? '', limit };
-    const rows = await this.#access.read(() => this.#list().all<ItemRow>({ ...this.#within(namespace), ...place }));
+    const rows = await this.#access.read(() => this.#list().all<ItemRow>({ ...within, ...place }));
     return rows.map(itemOf);
   }
 
-  #within(namespace: Namespace): Record<string, SQLInputValue> {
-    return { all: namespace.length === 0 ? 1 : 0, within: namespaceKey(namespace), now: this.#now() };
+  /**
+   * Below a namespace are the texts that go on with a comma, and the hyphen is the character behind the comma; below the root are all, which begin with a
+   * bracket, and the backslash is the character behind that.
+   */
+  #within(namespace: Namespace): Record<'all' | 'within' | 'behind' | 'now', SQLInputValue> {
+    const within = namespaceKey(namespace);
+    const isRoot = namespace.length === 0;
+    return { all: isRoot ? 1 : 0, within, behind: isRoot ? '\\' : `${within}-`, now: this.#now() };
   }
 }
 

@@ -1,5 +1,5 @@
 /** Lists the tasks of a visitor in pages, newest first. */
-import { defined } from '#core';
+import { defined, PilotageError } from '#core';
 import type { RunQuery, RunRecord, RunStatus } from '#journal';
 import type { A2aAsked } from './asked.ts';
 import { A2aRefused } from './errors.ts';
@@ -35,30 +35,47 @@ const STATUS_OF: Readonly<Record<string, readonly RunStatus[]>> = {
 
 export async function listTasks(asked: A2aAsked): Promise<unknown> {
   const listing = asked.params as Listing;
-  const { status, pageSize = PAGE, pageToken, includeArtifacts = false, historyLength } = listing;
+  const { status, pageSize = PAGE, includeArtifacts = false, historyLength } = listing;
   const query = queryOf(asked, listing);
+  const token = await readToken(asked, listing.pageToken);
   const tasks: Task[] = [];
   let last: string | undefined;
   let total = 0;
   let isFull = false;
-  let isBehind = pageToken === undefined || pageToken === '';
-  for await (const record of records(asked, query)) {
-    const { run } = record.identity;
-    if (!(await isAskedFor(asked, record, listing))) continue;
+  for await (const record of recordsAskedFor(asked, query, listing, token?.after)) {
     total += 1;
-    if (isBehind && tasks.length === pageSize) isFull = true;
-    else if (isBehind) {
-      const { task } = await viewTask(asked, run, defined({ historyLength }));
-      const { artifacts: _, ...bare } = task;
-      tasks.push(includeArtifacts ? task : bare);
-      last = run;
+    if (tasks.length === pageSize) {
+      isFull = true;
+      // How many there are was counted for the first page.
+      if (token !== undefined || total === MOST_COUNTED) break;
+      continue;
     }
-    if (run === pageToken) isBehind = true;
-    if (total === MOST_COUNTED) break;
+    last = record.identity.run;
+    const { task } = await viewTask(asked, last, defined({ historyLength }));
+    const { artifacts: _, ...bare } = task;
+    tasks.push(includeArtifacts ? task : bare);
   }
-  if (!isBehind)
-    throw new A2aRefused('INVALID_PARAMS', 'There is no task of this pageToken any more. Begin with the first page.');
-  return { tasks, nextPageToken: isFull ? last : '', pageSize, totalSize: total, ...defined({ status }) };
+  const totalSize = token?.total ?? total;
+  const nextPageToken = isFull && last !== undefined ? `${totalSize}:${last}` : '';
+  return { tasks, nextPageToken, pageSize, totalSize, ...defined({ status }) };
+}
+
+interface Token {
+  readonly after: string;
+  readonly total: number;
+}
+
+/** A token says how many tasks the first page has counted, and the task behind which the page begins. */
+async function readToken({ visit }: A2aAsked, token: string | undefined): Promise<Token | undefined> {
+  if (token === undefined || token === '') return undefined;
+  const [, total, after] = /^(\d{1,5}):(.+)$/s.exec(token) ?? [];
+  const found = after === undefined ? undefined : await visit.run(after).catch(unlessMissing);
+  if (found !== undefined && after !== undefined) return { after, total: Number(total) };
+  throw new A2aRefused('INVALID_PARAMS', 'There is no task of this pageToken any more. Begin with the first page.');
+}
+
+function unlessMissing(error: unknown): undefined {
+  if (!PilotageError.is(error, 'run_not_found')) throw error;
 }
 
 function queryOf({ visit, deps: { agent } }: A2aAsked, { contextId, status, statusTimestampAfter }: Listing): RunQuery {
@@ -73,10 +90,15 @@ function queryOf({ visit, deps: { agent } }: A2aAsked, { contextId, status, stat
   return { ...visit.owner, parent: null, limit: MOST, ...defined({ session, agent, status: statuses }) };
 }
 
-async function* records({ visit }: A2aAsked, query: RunQuery): AsyncGenerator<RunRecord> {
-  for (let after: string | undefined; ; ) {
-    const page = await visit.runtime.list({ ...query, ...defined({ after }) });
-    yield* page;
+async function* recordsAskedFor(
+  asked: A2aAsked,
+  query: RunQuery,
+  listing: Listing,
+  behind: string | undefined,
+): AsyncGenerator<RunRecord> {
+  for (let after = behind; ; ) {
+    const page = await asked.visit.runtime.list({ ...query, ...defined({ after }) });
+    for (const record of page) if (await isAskedFor(asked, record, listing)) yield record;
     after = page.at(-1)?.identity.run;
     if (page.length < MOST) return;
   }

@@ -89,8 +89,8 @@ export class PushConfigs {
 
   async #of(visit: Visit, taskId: string): Promise<readonly Webhook[]> {
     const { record } = await visit.run(taskId);
-    const all = await this.#webhooks.list(record.identity.tenant, { run: taskId });
-    return all.filter(({ format }) => format !== 'events');
+    const all = await this.#webhooks.beginningWith(record.identity.tenant, hooksOf(taskId));
+    return all.filter(({ run, format }) => run === taskId && format !== 'events');
   }
 }
 
@@ -108,7 +108,12 @@ function ownId({ url, token, authentication }: PushConfig): string {
 }
 
 function hookId(taskId: string, id: string): string {
-  return `a2a:${taskId}:${Buffer.from(id).toString('base64url')}`;
+  return `${hooksOf(taskId)}${Buffer.from(id).toString('base64url')}`;
+}
+
+/** What the ids of all webhooks of a task begin with. */
+function hooksOf(taskId: string): string {
+  return `a2a:${taskId}:`;
 }
 
 function configOf({ id, run = '', url, headers = {} }: Webhook): PushConfig {

@@ -57,6 +57,7 @@ const OPTIONS: OptionShape<WebhooksOptions> = {
   timeoutMs: 'count?',
 };
 const LEASE_MS = 10_000;
+const DELETED_AT_ONCE = 500;
 
 /** @throws PilotageError `invalid_config`. */
 export function webhooks(options: WebhooksOptions): Webhooks {
@@ -141,14 +142,34 @@ export class Webhooks {
     return found;
   }
 
+  /** The webhooks of a tenant whose ids begin with this text, in the order of `list`. */
+  async beginningWith(tenant: string, text: string): Promise<Webhook[]> {
+    const found: Webhook[] = [];
+    for (const path of [hooksOf(tenant), endedOf(tenant)]) {
+      for await (const item of this.#store.beginningWith(path, text)) {
+        const hook = storedWebhook(item);
+        if (hook !== undefined) found.push(hook);
+      }
+    }
+    return found;
+  }
+
   /** Deletes a webhook, so that it gets no more posts. @returns whether there was one. */
   async delete(tenant: string, id: string): Promise<boolean> {
     const hook = await this.get(tenant, id);
     if (hook === undefined) return false;
-    const gone = [hooksOf(tenant), endedOf(tenant)].map((namespace) => ({ namespace, key: id }));
-    for await (const { key } of this.#store.list(deliveriesOf(hook)))
-      gone.push({ namespace: [...deliveriesOf(hook)], key });
-    await this.#store.write(gone);
+    let gone: { namespace: Namespace; key: string }[] = [hooksOf(tenant), endedOf(tenant)].map((namespace) => ({
+      namespace,
+      key: id,
+    }));
+    // In parts, so that nobody waits long for one of them. What is left when the process dies expires by itself.
+    for await (const { key } of this.#store.list(deliveriesOf(hook))) {
+      gone.push({ namespace: deliveriesOf(hook), key });
+      if (gone.length < DELETED_AT_ONCE) continue;
+      await this.#store.write(gone);
+      gone = [];
+    }
+    if (gone.length > 0) await this.#store.write(gone);
     return true;
   }
 
