@@ -47,7 +47,7 @@ export const RUNTIME: readonly Mutant[] = [
   {
     name: 'answer a pause twice',
     file: 'loop/controls.ts',
-    find: 'open = open.filter((pause) => pause.token !== entry.token);',
+    find: 'open = open.filter((pause) => !closed.includes(pause));',
     replace: 'open = [...open];',
   },
   {

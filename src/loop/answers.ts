@@ -35,6 +35,7 @@ import {
 import { pauseExpired } from '#journal';
 import {
   asksNothing,
+  type ClosedPause,
   deadlineOf,
   hasBegun,
   nodeEdits,
@@ -46,8 +47,8 @@ import {
 } from '#state';
 import { misfitFor, SAY_SO, unfitFor } from './answer-kinds.ts';
 import { rememberedWith, shortOf, unseenEdit } from './approvals.ts';
-import { type ClosedPause, isWithdrawn, tooLate } from './closed-pauses.ts';
 import { assertPriced } from './prices.ts';
+import { isWithdrawn, tooLate } from './too-late.ts';
 
 export interface TakePorts {
   /** Milliseconds since the epoch. */

@@ -22,6 +22,7 @@ import type { Received, RunStatus } from '#journal';
 import { explainSchemaError, schemaErrors } from '#schema';
 import {
   breakpointIn,
+  closedAmong,
   drivenStatus,
   misfitAmong,
   namedNodes,
@@ -103,7 +104,8 @@ export async function takeMessages(
     for (const entry of effect) {
       if (entry.kind === 'resumed') {
         isAnswered ||= open.some((pause) => pause.token === entry.token && isQuestion(pause));
-        open = open.filter((pause) => pause.token !== entry.token);
+        const closed = closedAmong(open, entry, (call) => state.open && waitingCall(state.open, call)?.waits);
+        open = open.filter((pause) => !closed.includes(pause));
       } else if (entry.kind === 'approved') {
         open = open.map((pause) => (pause.token === entry.token ? withApproval(pause, entry, ports.now) : pause));
       } else if (entry.kind === 'paused') open = [...open, { ...entry, requestedAt: 0 }];

@@ -322,8 +322,8 @@ function whyWithdrawn(control: Control): string {
 
 /** Closes a pause for a higher limit that is not needed any more: nobody has to answer it. */
 function withdrawn(token: string): Resumed {
-  const payload = { reason: 'The step is over without the calls that did not fit the budget.' };
-  return { kind: 'resumed', token, verdict: 'resume', payload };
+  const payload = { reason: 'the step is over without the calls that did not fit the budget' };
+  return { kind: 'resumed', token, verdict: 'superseded', payload };
 }
 
 /** @param retryAt when the models are tried again; a time limit that asks for a raise is checked before. */

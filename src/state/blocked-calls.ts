@@ -1,7 +1,6 @@
 /** What a run waits for: which calls of the open step are blocked, whether this process can still move the run on, and the status of the run. */
 import {
   type Branch,
-  BranchEnds,
   BranchGraph,
   type CallParallel,
   type CallRecord,
@@ -23,6 +22,7 @@ import {
   withdrawsQuestions,
 } from '#core';
 import { missingIn, timesToTell } from './approvals.ts';
+import { overIn } from './closed-with.ts';
 import { atOnceOf } from './plan-view.ts';
 import {
   type AwayCall,
@@ -248,12 +248,7 @@ export function openBehind({ calls }: OpenStep, { branches }: CallParallel, call
 
 /** Nothing more is wanted of the call. */
 function isMet(decision: CallParallel, calls: readonly (CallRecord | null)[]): boolean {
-  const ends = new BranchEnds(decision);
-  for (const [call, branch] of decision.branches.entries()) {
-    const outcome = calls[call]?.outcome;
-    if (outcome !== undefined) ends.note(branch, outcome);
-  }
-  return ends.over !== undefined;
+  return overIn(decision, calls) !== undefined;
 }
 
 /**
