@@ -150,6 +150,12 @@ export function tasksOfAgentCalls({ open, tasks }: RunState): readonly string[] 
   return open.waits.flatMap(({ task, agentCall }) => (agentCall !== undefined && live.has(task) ? [task] : []));
 }
 
+/** The calls of the open step whose tasks have ended, and that have no outcome yet. */
+export function callsOfEndedTasks({ open, tasks }: RunState): readonly number[] {
+  const hasEnded = (id: string): boolean => tasks.findLast((task) => task.id === id)?.end !== undefined;
+  return open?.waits.flatMap(({ call, task, agentCall }) => (agentCall && hasEnded(task) ? [call] : [])) ?? [];
+}
+
 /** The tasks among them whose calls are not needed any more. Each task is waited for, as it may have a call in doubt. */
 export function unneededTasks(state: RunState): readonly string[] {
   const { open } = state;

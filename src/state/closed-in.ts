@@ -23,21 +23,19 @@ export function closedIn(entries: readonly Entry[], token: Json | undefined): Cl
   const state = openState(deepFreeze(first));
   const isMeant = (pause: Pick<OpenPause, 'token'>): boolean => token === undefined || pause.token === token;
   let closed: ClosedPause | undefined;
-  /** Those whose calls were given up, with nothing behind them yet but the ends of other calls. */
-  let givenUp: readonly string[] = [];
+  let givenUp: readonly GivenUp[] = [];
   for (const entry of rest) {
     const now = closedNow(state, deepFreeze(entry)).filter(isMeant);
     closed = now.at(-1) ?? closed;
     const undoes = entry.kind === 'unwinding';
     if (undoes || entry.kind === 'finished' || entry.kind === 'failed') {
       const open = undoes ? undefined : state.pauses.findLast(isMeant)?.token;
-      const last = open ?? givenUp.at(-1);
+      const last = open ?? givenUp.at(-1)?.token;
       const isDismissed = state.cancel !== null && isDismissal(state.cancel);
       const how = { with: 'end' as const, ending: undoes ? entry.ending : entry, isDismissed, undoes };
       if (last !== undefined) closed = { token: last, at: entry.at, how };
     }
-    const given = now.flatMap(({ token: one, how }) => (how.with === 'call' && isGivenUp(how) ? [one] : []));
-    givenUp = entry.kind === 'call_ended' ? [...givenUp, ...given] : [];
+    givenUp = [...stillGivenUp(givenUp, entry), ...now.flatMap(givenUpWith)];
     applyEntry(state, entry);
     // Whoever opens a run again finds what it asks as it was.
     if (entry.kind === 'reopened' && state.pauses.some((pause) => pause.token === closed?.token)) closed = undefined;
@@ -51,7 +49,20 @@ function closedNow(state: RunState, entry: Entry): readonly ClosedPause[] {
   });
 }
 
-/** Its run may have ended with it. */
-function isGivenUp({ ended, isCancelled }: Extract<HowClosed, { readonly with: 'call' }>): boolean {
-  return !isCancelled && (ended === 'cancelled' || ended === 'unknown');
+/** A question whose call was given up, perhaps since its run is to end: then no move comes before the ending. */
+interface GivenUp {
+  readonly token: string;
+  /** False: nobody knows what it came to, and nothing but the ends of other calls comes before the ending. */
+  readonly isStopped: boolean;
+}
+
+function givenUpWith({ token, how }: ClosedPause): readonly GivenUp[] {
+  if (how.with !== 'call' || how.isCancelled) return [];
+  const isStopped = how.ended === 'cancelled';
+  return isStopped || how.ended === 'unknown' ? [{ token, isStopped }] : [];
+}
+
+function stillGivenUp(before: readonly GivenUp[], { kind }: Entry): readonly GivenUp[] {
+  if (before.length === 0 || kind === 'call_ended') return before;
+  return kind === 'moved' ? [] : before.filter(({ isStopped }) => isStopped);
 }

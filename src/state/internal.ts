@@ -10,6 +10,7 @@ export {
 export {
   answerable,
   awaitedTasks,
+  callsOfEndedTasks,
   drivenStatus,
   endedStatus,
   hasEndedUnderRaise,
