@@ -38,6 +38,7 @@ import {
   type ClosedPause,
   deadlineOf,
   hasBegun,
+  lostRaces,
   nodeEdits,
   type OpenPause,
   type OpenStep,
@@ -111,6 +112,8 @@ export async function answer(
   if (PilotageError.is(pause)) return (await closedBefore(type, payload['token'], open, ports)) ?? pause;
   const withdrawn = withdrawnBy({ ...state, fresh: ports.fresh }, pause);
   if (withdrawn !== undefined) return isWithdrawn(type, pause.token, `by ${withdrawnByWord(withdrawn)}`);
+  const race = lostRaces(state)(pause);
+  if (race !== undefined) return tooLate(type, { token: pause.token, at: state.updatedAt, how: race });
   const unfit = unfitFor(control, pause) ?? misfitFor(control, pause);
   if (unfit !== undefined) return unfit;
   if (pause.reason === 'client_tool' && type === 'ANSWER') {

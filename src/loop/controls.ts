@@ -24,6 +24,7 @@ import {
   breakpointIn,
   closedAmong,
   drivenStatus,
+  lostRaces,
   misfitAmong,
   namedNodes,
   type OpenPause,
@@ -54,7 +55,8 @@ export async function takeMessages(
   const fresh = [...state.fresh];
   const stillOpen = (): readonly OpenPause[] => {
     const withdrawal = withdrawals({ ...state, fresh });
-    return open.filter((pause) => withdrawal(pause) === undefined);
+    const lostRace = lostRaces(state);
+    return open.filter((pause) => withdrawal(pause) === undefined && lostRace(pause) === undefined);
   };
   const entries: EntryBody[] = [];
   const fitting = new Fitting(state, entries);
@@ -206,14 +208,16 @@ function newsOf(
 /** What the signal does: it ends the wait that it was delivered to, unless that is over, or its payload does not fit. */
 function eventEntry(
   { at, key, payload, signal }: EventMessage,
-  { open }: RunState,
+  state: RunState,
   before: readonly EntryBody[],
 ): EntryBody {
+  const { open } = state;
   const passed = { kind: 'event_passed' as const, ...at, key, payload, signal };
   const waiting = open?.move.step === at.step ? waitingCall(open, at.call) : undefined;
   const wait = waiting?.waits.find((one) => one.wait === at.wait && one.end === undefined);
   const isTaken = before.some((entry) => entry.kind === 'wait_ended' && waitId(entry) === waitId(at));
-  if (wait === undefined || isTaken) {
+  // What has lost a race waits no more, though its end is not recorded yet.
+  if (wait === undefined || isTaken || lostRaces(state)({ ...at, reason: 'external_event' }) !== undefined) {
     return overEntry({ at, key, payload, signal });
   }
   const [misfit] = wait.schema === undefined ? [] : schemaErrors(wait.schema, payload);

@@ -29,6 +29,7 @@ import {
   type ClosedPause,
   closedIn,
   isUndoUnderWay,
+  lostRaces,
   type OpenPause,
   type RunState,
   withdrawnBy,
@@ -198,6 +199,8 @@ function lostTo(
   pause: OpenPause,
   type: string,
 ): PilotageError | undefined {
+  const race = lostRaces(state)(pause);
+  if (race !== undefined) return tooLate(type, { token: pause.token, at: state.updatedAt, how: race });
   const fresh = [...state.fresh];
   let isOpen = withdrawnBy(state, pause) === undefined;
   for (const { message } of before) {

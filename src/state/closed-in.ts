@@ -2,7 +2,7 @@
 import { deepFreeze, type Entry, isDismissal, type Json } from '#core';
 import { closedWith, type HowClosed, howClosed } from './closed-with.ts';
 import { applyEntry, openState } from './fold.ts';
-import type { OpenPause, RunState } from './state.ts';
+import type { OpenPause } from './state.ts';
 
 export interface ClosedPause {
   readonly token: string;
@@ -25,7 +25,8 @@ export function closedIn(entries: readonly Entry[], token: Json | undefined): Cl
   let closed: ClosedPause | undefined;
   let givenUp: readonly GivenUp[] = [];
   for (const entry of rest) {
-    const now = closedNow(state, deepFreeze(entry)).filter(isMeant);
+    const meant = closedWith(state, deepFreeze(entry)).filter(isMeant);
+    const now = meant.map((pause) => ({ token: pause.token, at: entry.at, how: howClosed(state, entry, pause) }));
     closed = now.at(-1) ?? closed;
     const undoes = entry.kind === 'unwinding';
     if (undoes || entry.kind === 'finished' || entry.kind === 'failed') {
@@ -41,12 +42,6 @@ export function closedIn(entries: readonly Entry[], token: Json | undefined): Cl
     if (entry.kind === 'reopened' && state.pauses.some((pause) => pause.token === closed?.token)) closed = undefined;
   }
   return closed;
-}
-
-function closedNow(state: RunState, entry: Entry): readonly ClosedPause[] {
-  return closedWith(state, entry).map((pause) => {
-    return { token: pause.token, at: entry.at, how: howClosed(state, entry, pause) };
-  });
 }
 
 /** A question whose call was given up, perhaps since its run is to end: then no move comes before the ending. */

@@ -112,6 +112,21 @@ function howAnswered(resumed: Resumed & Entry, { expiresAt = resumed.at }: OpenP
   return { with: 'withdrawal', why, ...(typeof control === 'string' ? { control } : {}) };
 }
 
+/**
+ * Says of an open question which race its call has lost, though the end of the call is not recorded yet: nobody is to answer it. The branches are looked
+ * through once for all questions.
+ */
+export function lostRaces({ open }: Pick<RunState, 'open'>): (pause: Asking) => HowClosed | undefined {
+  let race: HowClosed | null | undefined;
+  return ({ step, call, reason }) => {
+    if (open === null || call === undefined || step !== open.move.step || reason === 'in_doubt') return undefined;
+    if (race === undefined) race = raceIn(open) ?? null;
+    return race ?? undefined;
+  };
+}
+
+type Asking = Pick<OpenPause, 'step' | 'call' | 'reason'>;
+
 function raceIn({ move, calls }: OpenStep): HowClosed | undefined {
   const { decision } = move;
   const over = decision.kind === 'call_parallel' ? overIn(decision, calls) : undefined;

@@ -57,7 +57,7 @@ export {
 } from './budget.ts';
 export { cancelledBySomebody, cancelledCalls, cancelOf, halfDoneWhen, unfitToCancel } from './call-cancels.ts';
 export { type ClosedPause, closedIn } from './closed-in.ts';
-export { closedAmong, whyClosed } from './closed-with.ts';
+export { closedAmong, lostRaces, whyClosed } from './closed-with.ts';
 export { compareRuns, type RunComparison, type RunSummary, type StepPair, type StepSummary } from './compare-runs.ts';
 export { event, eventsOf, type Redact, redacted } from './events.ts';
 export { applyEntry, applyFitting, foldEntries, openState } from './fold.ts';

@@ -1,14 +1,14 @@
 /** What becomes of a question before anybody answers it: whoever answers it then is told that, and events say the same. */
-import { expect, it } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import type { CallParallel, Decision, RunView } from '#core';
-import { memoryJournal } from '#journal';
+import { type Append, type Journal, memoryJournal } from '#journal';
 import { agent, agentTool, createRuntime, type Run, type StartOptions } from '#pilotage';
 import { VirtualClock } from '#testing';
 import { OutcomeUnknown, type Tool, ToolFailure } from '#tools';
-import { asks, call, parallel, script } from '../kit/decisions.ts';
-import { observations, pausesOf } from '../kit/run-record.ts';
+import { asks, call, named, parallel, script } from '../kit/decisions.ts';
+import { entriesOf, observations, pausesOf } from '../kit/run-record.ts';
 import { make } from '../kit/tools.ts';
-import { advanceUntil, until } from '../kit/waiting.ts';
+import { advanceUntil, gate, until } from '../kit/waiting.ts';
 import { start, type World, world } from '../kit/world.ts';
 
 const ask = make('ask', async (_, context) => (await context.ask({ question: 'Well?' })) as string);
@@ -242,4 +242,104 @@ it('a question closes with its call that somebody settles, and an answer that co
     expect.stringMatching(/since its call came to its value without it; ANSWER comes too late/),
   ]);
   await third.close();
+});
+
+/** A journal whose appends with such an entry wait until `mayGo` is opened. */
+function holdingBack(journal: Journal, isHeld: (entry: Append['entries'][number]) => boolean) {
+  const [begun, mayGo] = [gate(), gate()];
+  const append = async (request: Append): Promise<void> => {
+    if (request.entries.some(isHeld)) {
+      begun.open();
+      await mayGo.opened;
+    }
+    await journal.append(request);
+  };
+  const held: Journal = new Proxy(journal, {
+    get: (target, name) => {
+      const member: unknown = name === 'append' ? append : Reflect.get(target, name);
+      return typeof member === 'function' ? member.bind(target) : member;
+    },
+  });
+  return { held, begun, mayGo };
+}
+
+const race = beside('bell', { join: { kind: 'first_success' } });
+const FASTER = expect.stringMatching(/since another branch of its step was faster \(other\); ANSWER comes too late/);
+
+/** @returns the token of the question, once it is asked. */
+async function asked(run: Run): Promise<string> {
+  await until(async () => (await pausesOf(run)).length === 1);
+  return (await pausesOf(run))[0]?.token ?? '';
+}
+
+/** A process that has not the agent of the run. */
+function office(journal: Journal) {
+  const runtime = createRuntime({ agents: [agent({ name: 'office', planner: script() })], journal });
+  onTestFinished(() => runtime.close());
+  return runtime;
+}
+
+it('an answer that is given when a race is won is refused, though the end of its branch is not stored yet', async () => {
+  const journal = memoryJournal();
+  const { held: far, begun, mayGo } = holdingBack(journal, (entry) => entry.kind === 'call_ended' && entry.call === 0);
+  const made = world({ planner: script(race, asks), tools: [ask, bell], journal: far });
+  const run = await start(made);
+  const token = await asked(run);
+  await ring(run, made);
+  await begun.opened;
+  await expect(office(journal).run(run.id).answer(token, { kind: 'answer', value: 'yes' })).rejects.toMatchObject({
+    ...{ code: 'superseded', message: FASTER },
+  });
+  mayGo.open();
+  await run.result();
+});
+
+it('an answer that was stored before a race was won, and is read behind that, is refused', async () => {
+  const journal = memoryJournal();
+  const { held: far, begun, mayGo } = holdingBack(journal, (entry) => entry.kind === 'call_ended' && entry.call === 1);
+  const made = world({ planner: script(race, asks), tools: [ask, bell], journal: far });
+  const run = await start(made);
+  const token = await asked(run);
+  await ring(run, made);
+  await begun.opened;
+  const said = office(journal).run(run.id).answer(token, { kind: 'answer', value: 'yes' });
+  const refused = expect(said).rejects.toMatchObject({ code: 'superseded', message: FASTER });
+  await until(async () => (await journal.inbox(run.id)).some(({ message }) => message.type === 'ANSWER'));
+  mayGo.open();
+  await refused;
+  await run.result();
+});
+
+it('words of the user that come when a race is won are for the planner, and no answer to the question that has lost it', async () => {
+  const journal = memoryJournal();
+  const { held: far, begun, mayGo } = holdingBack(journal, (entry) => entry.kind === 'call_ended' && entry.call === 1);
+  const made = world({ planner: script(race, asks), tools: [ask, bell], journal: far });
+  const run = await start(made);
+  await asked(run);
+  await ring(run, made);
+  await begun.opened;
+  const said = run.steer('USER_MESSAGE', { message: 'And a chair.' });
+  await until(async () => (await journal.inbox(run.id)).some(({ message }) => message.type === 'USER_MESSAGE'));
+  mayGo.open();
+  await said;
+  await run.result();
+  const [taken] = await entriesOf(journal, run, 'control');
+  expect([taken?.applied, taken?.as]).toEqual([true, undefined]);
+});
+
+it('a signal that is read when another branch has won the race is for whoever waits for the key next', async () => {
+  const journal = memoryJournal();
+  const { held: far, begun, mayGo } = holdingBack(journal, (entry) => entry.kind === 'call_ended' && entry.call === 1);
+  const won = gate();
+  const other = make('other', () => won.opened.then(() => 'won'));
+  const first = parallel(named('bell', 'other'), { join: { kind: 'first_success' } });
+  const made = world({ planner: script(first, call('bell')), tools: [bell, other], journal: far });
+  const run = await start(made);
+  await until(async () => (await made.runtime.waiting()).length === 1);
+  won.open();
+  await begun.opened;
+  await made.runtime.signal('bell', 'ding');
+  mayGo.open();
+  await run.result();
+  expect(observations(await run.state()).at(-1)).toBe('ding');
 });
