@@ -57,7 +57,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   // A model for the choices of the htn planner.
   'planners/htn-model': { mayImport: [...FOR_MODEL_PLANNERS, 'planners/htn'], packages: true },
   config: {
-    mayImport: ['core', 'journal', 'model', 'planners', ...MODEL_PLANNERS, ...PLAIN_PLANNERS, 'runtime'],
+    mayImport: ['core', 'schema', 'journal', 'model', 'planners', ...MODEL_PLANNERS, ...PLAIN_PLANNERS, 'runtime'],
     typesOnly: ['server'],
     packages: false,
   },

@@ -28,9 +28,9 @@ export const HELD_QUESTIONS: readonly Mutant[] = [
   },
   {
     name: 'open: take an answer when the attempt that has asked is over',
-    file: 'state/open-step.ts',
-    find: 'pause.call !== call || !isHeld(pause.wait),',
-    replace: 'pause.call !== call || !isHeld(-pause.wait),',
+    file: 'state/closed-with.ts',
+    find: 'held.some(({ wait }) => wait === pause.wait)',
+    replace: 'held.some(({ wait }) => -wait === pause.wait)',
   },
   {
     name: 'open: say that the run goes on while somebody is asked',

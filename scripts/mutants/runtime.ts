@@ -47,7 +47,7 @@ export const RUNTIME: readonly Mutant[] = [
   {
     name: 'answer a pause twice',
     file: 'loop/controls.ts',
-    find: 'open = open.filter((pause) => pause.token !== entry.token);',
+    find: 'open = open.filter((pause) => !closed.includes(pause));',
     replace: 'open = [...open];',
   },
   {
@@ -71,8 +71,8 @@ export const RUNTIME: readonly Mutant[] = [
   {
     name: 'end a run over a call in doubt when its time is over',
     file: 'loop/next.ts',
-    find: 'if (carried.length > 0 || holdsDoubt(state)) return awaitSettlement(state, deps);',
-    replace: 'if (carried.length > 0) return awaitSettlement(state, deps);',
+    find: 'if (tasksOfAgentCalls(state).length > 0 || holdsDoubt(state)) return awaitSettlement(state, deps);',
+    replace: 'if (tasksOfAgentCalls(state).length > 0) return awaitSettlement(state, deps);',
   },
   {
     name: 'begin a once call without writing it down',

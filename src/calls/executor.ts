@@ -168,7 +168,8 @@ export class Calls {
     this.#keyPrefix = keyPrefixOf(identity);
   }
 
-  get #ownPorts(): OwnPorts {
+  /** For calls that no tool's own function carries out. */
+  get ownPorts(): OwnPorts {
     return {
       ...this.#ports,
       found: this.#dispatchPorts.found,
@@ -417,7 +418,7 @@ export class Calls {
       const end = endOfTask(this.#ports.state, carried);
       if (end === undefined) return Promise.resolve([]);
       this.#isUnderWay(index, new Attempt(this.#ports.deps.clock, () => {}));
-      return endAgentCall(open, branch, carried, end, this.#ownPorts);
+      return endAgentCall(open, branch, carried, end, this.ownPorts);
     }
     if (isTaskTool(branch.tool)) {
       this.#isUnderWay(index, new Attempt(this.#ports.deps.clock, () => {}));
@@ -427,7 +428,7 @@ export class Calls {
     if (away !== undefined) return Promise.resolve([givenUp(open, branch, away)]);
     if (!isPlanTool(branch.tool) || !isPlan(open.move.decision)) return undefined;
     this.#isUnderWay(index, new Attempt(this.#ports.deps.clock, () => {}));
-    return givenCall(open, index, branch, this.#ownPorts);
+    return givenCall(open, index, branch, this.ownPorts);
   }
 
   /** The outcome of a call that does not fit the budget. */

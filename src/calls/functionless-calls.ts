@@ -2,6 +2,7 @@
 import {
   ARTIFACT_FETCH,
   type Branch,
+  branchesOf,
   type CallResult,
   callEnded,
   capture,
@@ -16,6 +17,7 @@ import { newlyFound } from './call.ts';
 import type { Call } from './call-ports.ts';
 import { storeLargeValue } from './large-values.ts';
 import { errorData, failed, outcomeOfTask } from './outcome.ts';
+import { renamed } from './step-schedule.ts';
 
 export interface OwnPorts {
   readonly deps: Pick<DriverDeps, 'clock' | 'artifacts'>;
@@ -47,6 +49,19 @@ export async function endAgentCall(
   const startedAt = agentCall?.startedAt ?? deps.clock.now();
   const result = ports.told(open, call, { outcome, startedAt, attempts: 1 });
   return [callEnded({ step: open.move.step, call }, readOn(branch, result, ports))];
+}
+
+/** What these calls come to, whose tasks have ended, where nothing else of the step is carried out. */
+export async function endAgentCalls(calls: readonly number[], ports: OwnPorts): Promise<EntryBody[]> {
+  const { state } = ports;
+  const { open } = state;
+  if (open === null) return [];
+  const ends = open.waits.map(async (wait) => {
+    const end = calls.includes(wait.call) ? endOfTask(state, wait) : undefined;
+    const branch = branchesOf(open.move.decision)[wait.call];
+    return end && branch ? endAgentCall(open, renamed(state, branch), wait, end, ports) : [];
+  });
+  return (await Promise.all(ends)).flat();
 }
 
 /** Carries out a message, or the end of the plan: its arguments are its value. */

@@ -392,10 +392,8 @@ function newNode(branch: Branch): Node {
   return { branch, chain: 0, held: undefined, state: 'waiting', outcome: undefined };
 }
 
-/** What a branch came to that lost a race. */
-export const JOIN_MET = 'The join had what it needed before this branch ended.';
 const OVER: Readonly<Record<CallOver, Outcome>> = {
-  join_met: cancelled(JOIN_MET),
+  join_met: cancelled('The join had what it needed before this branch ended.'),
   join_missed: cancelled('Too few branches were left for the join.'),
   plan_ended: cancelled('The plan came to its end before this branch did.'),
   failed_fast: cancelled('Another branch failed, which stops all that had not ended.'),

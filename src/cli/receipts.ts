@@ -42,10 +42,11 @@ export async function receiptsOf(
   const seen = await Promise.all([...runs].map(([run, sought]) => takenIn(journal, run, sought)));
   const taken = new Map(seen.flatMap(({ receipts }) => [...receipts]));
   const reading = { journal, ...speakerOn(journal) };
-  for (const one of all) {
-    if ('refused' in one || taken.has(one.control)) continue;
-    const late = await whyRefused(reading, one.to, one.control);
-    if (late !== undefined) taken.set(one.control, { state: 'refused', error: late.toJSON() });
+  for (const [run, { controls }] of runs) {
+    const untaken = [...controls].filter((control) => !taken.has(control));
+    if (untaken.length === 0) continue;
+    for (const [control, late] of await whyRefused(reading, run, untaken))
+      taken.set(control, { state: 'refused', error: late.toJSON() });
   }
   const driven = new Map([...runs.keys()].map((run, index) => [run, seen[index]?.isDriven ?? true]));
   return all.map((one) => {

@@ -6,6 +6,7 @@ import { type FinishOptions, finish } from '#planners/finish';
 import type { GraphOptions } from '#planners/graph';
 import type { PipelineOptions, ScorePlans } from '#planners/pipeline';
 import { type CompactionOptions, type ReactMemory, type ReactOptions, react } from '#planners/react';
+import { isStandard } from '#schema';
 import { type Environment, type ModelPart, type ModelsPart, prices, readModel, readModels } from './models.ts';
 import {
   aFunction,
@@ -93,7 +94,7 @@ function aPlanner(value: unknown, path: string): void {
 
 /** A library's schema is looked at by `react`. */
 function aSchema(value: unknown, path: string): void {
-  const isLibrarys = typeof value === 'function' || (isRecord(value) && '~standard' in value);
+  const isLibrarys = typeof value === 'function' || (isRecord(value) && isStandard(value));
   if (!isLibrarys) jsonObject(value, path);
 }
 

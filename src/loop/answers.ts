@@ -35,8 +35,10 @@ import {
 import { pauseExpired } from '#journal';
 import {
   asksNothing,
+  type ClosedPause,
   deadlineOf,
   hasBegun,
+  lostRaces,
   nodeEdits,
   type OpenPause,
   type OpenStep,
@@ -46,8 +48,8 @@ import {
 } from '#state';
 import { misfitFor, SAY_SO, unfitFor } from './answer-kinds.ts';
 import { rememberedWith, shortOf, unseenEdit } from './approvals.ts';
-import { type ClosedPause, isWithdrawn, tooLate } from './closed-pauses.ts';
 import { assertPriced } from './prices.ts';
+import { isWithdrawn, tooLate } from './too-late.ts';
 
 export interface TakePorts {
   /** Milliseconds since the epoch. */
@@ -110,6 +112,8 @@ export async function answer(
   if (PilotageError.is(pause)) return (await closedBefore(type, payload['token'], open, ports)) ?? pause;
   const withdrawn = withdrawnBy({ ...state, fresh: ports.fresh }, pause);
   if (withdrawn !== undefined) return isWithdrawn(type, pause.token, `by ${withdrawnByWord(withdrawn)}`);
+  const race = lostRaces(state)(pause);
+  if (race !== undefined) return tooLate(type, { token: pause.token, at: state.updatedAt, how: race });
   const unfit = unfitFor(control, pause) ?? misfitFor(control, pause);
   if (unfit !== undefined) return unfit;
   if (pause.reason === 'client_tool' && type === 'ANSWER') {

@@ -22,7 +22,9 @@ import type { Received, RunStatus } from '#journal';
 import { explainSchemaError, schemaErrors } from '#schema';
 import {
   breakpointIn,
+  closedAmong,
   drivenStatus,
+  lostRaces,
   misfitAmong,
   namedNodes,
   type OpenPause,
@@ -53,7 +55,8 @@ export async function takeMessages(
   const fresh = [...state.fresh];
   const stillOpen = (): readonly OpenPause[] => {
     const withdrawal = withdrawals({ ...state, fresh });
-    return open.filter((pause) => withdrawal(pause) === undefined);
+    const lostRace = lostRaces(state);
+    return open.filter((pause) => withdrawal(pause) === undefined && lostRace(pause) === undefined);
   };
   const entries: EntryBody[] = [];
   const fitting = new Fitting(state, entries);
@@ -103,7 +106,8 @@ export async function takeMessages(
     for (const entry of effect) {
       if (entry.kind === 'resumed') {
         isAnswered ||= open.some((pause) => pause.token === entry.token && isQuestion(pause));
-        open = open.filter((pause) => pause.token !== entry.token);
+        const closed = closedAmong(open, entry, (call) => state.open && waitingCall(state.open, call)?.waits);
+        open = open.filter((pause) => !closed.includes(pause));
       } else if (entry.kind === 'approved') {
         open = open.map((pause) => (pause.token === entry.token ? withApproval(pause, entry, ports.now) : pause));
       } else if (entry.kind === 'paused') open = [...open, { ...entry, requestedAt: 0 }];
@@ -204,14 +208,16 @@ function newsOf(
 /** What the signal does: it ends the wait that it was delivered to, unless that is over, or its payload does not fit. */
 function eventEntry(
   { at, key, payload, signal }: EventMessage,
-  { open }: RunState,
+  state: RunState,
   before: readonly EntryBody[],
 ): EntryBody {
+  const { open } = state;
   const passed = { kind: 'event_passed' as const, ...at, key, payload, signal };
   const waiting = open?.move.step === at.step ? waitingCall(open, at.call) : undefined;
   const wait = waiting?.waits.find((one) => one.wait === at.wait && one.end === undefined);
   const isTaken = before.some((entry) => entry.kind === 'wait_ended' && waitId(entry) === waitId(at));
-  if (wait === undefined || isTaken) {
+  // What has lost a race waits no more, though its end is not recorded yet.
+  if (wait === undefined || isTaken || lostRaces(state)({ ...at, reason: 'external_event' }) !== undefined) {
     return overEntry({ at, key, payload, signal });
   }
   const [misfit] = wait.schema === undefined ? [] : schemaErrors(wait.schema, payload);

@@ -34,6 +34,7 @@ import {
 } from '#state';
 import type { AuthorisedTools } from '#tools';
 import { Calls } from '../calls/executor.ts';
+import { endAgentCalls } from '../calls/functionless-calls.ts';
 import { turn } from '../calls/large-values.ts';
 import { stopTasks } from '../tasks/cancel.ts';
 import { type Landing, refused } from '../tasks/spawn.ts';
@@ -244,6 +245,9 @@ export class RunDriver {
           break;
         case 'dismiss':
           await this.#dismiss(todo.tasks);
+          break;
+        case 'end_calls':
+          await this.#commit(await endAgentCalls(todo.calls, this.#calls.ownPorts));
           break;
         case 'undo':
           await this.#record(await this.#undo.next(todo.stopped));

@@ -16,7 +16,7 @@ import {
   withdrawsQuestions,
 } from '#core';
 import { patiently, type Received, storedJsonIfAny } from '#journal';
-import { isSteering, presentName, type RunState, unfitToCancel } from '#state';
+import { closedIn, isSteering, presentName, type RunState, unfitToCancel } from '#state';
 import type { AuthorisedTools } from '#tools';
 import { prepareCall } from '../calls/arguments.ts';
 import { unfitBreakpoint } from '../calls/breakpoint.ts';
@@ -25,7 +25,6 @@ import { valueOutcome } from '../calls/outcome.ts';
 import { retriesOf } from '../tasks/retries.ts';
 import { withdrawBelow } from '../tasks/withdraw.ts';
 import { isVerdict, type TakePorts } from './answers.ts';
-import { closedIn } from './closed-pauses.ts';
 import { placeToCancel, takeMessages } from './controls.ts';
 import type { DriverDeps } from './driver-deps.ts';
 import type { Changes, Hearing } from './run-writer.ts';

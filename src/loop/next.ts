@@ -27,6 +27,7 @@ import {
 import {
   type Amounts,
   awayCall,
+  callsOfEndedTasks,
   cancelledCalls,
   deadlineOf,
   halfDone,
@@ -68,6 +69,8 @@ export type Next =
   | { readonly do: 'record'; readonly entries: readonly EntryBody[]; readonly cancels?: readonly string[] }
   /** These tasks carry out calls that are not needed any more. They are told so, and waited for. */
   | { readonly do: 'dismiss'; readonly tasks: readonly string[] }
+  /** The tasks that carry out these calls have ended, and the run is to end: what they came to is recorded first. */
+  | { readonly do: 'end_calls'; readonly calls: readonly number[] }
   /** The memory of its user is to be read. */
   | { readonly do: 'recall' }
   | { readonly do: 'ask' }
@@ -129,10 +132,9 @@ export function next(state: RunState, deps: NextDeps): Next {
   if (isDismissed || isLate || state.rejectedCall !== null) {
     const doubts = cutOffCalls(state, deps);
     if (doubts.length > 0) return record(doubts);
-    const carried = tasksOfAgentCalls(state);
-    const dismissed = dismiss(carried, deps);
-    if (dismissed !== undefined) return dismissed;
-    if (carried.length > 0 || holdsDoubt(state)) return awaitSettlement(state, deps);
+    const ending = endTasks(state, deps);
+    if (ending !== undefined) return ending;
+    if (tasksOfAgentCalls(state).length > 0 || holdsDoubt(state)) return awaitSettlement(state, deps);
     if (isDismissed) return record([...abandonCalls(state), cancelled(state)]);
     return record([...abandonCalls(state), isLate ? atDeadline(state, deps) : rejectedByPerson(state)]);
   }
@@ -184,8 +186,9 @@ function unwind(state: RunState, deps: NextDeps): Next {
   if (isTimed && now >= (limits.deadlineAt ?? now)) {
     const doubts = cutOffCalls(state, deps);
     if (doubts.length > 0) return record(doubts);
-    const carried = tasksOfAgentCalls(state);
-    if (carried.length > 0) return dismiss(carried, deps) ?? awaitSettlement(state, deps);
+    const ending = endTasks(state, deps);
+    if (ending !== undefined) return ending;
+    if (tasksOfAgentCalls(state).length > 0) return awaitSettlement(state, deps);
     return { do: 'undo', stopped: 'timeout' };
   }
   const { entries = [] } = open?.cancels === undefined ? {} : cancelledCalls(state, deps.mayLand);
@@ -207,6 +210,13 @@ function unwind(state: RunState, deps: NextDeps): Next {
 /** What ends a run that is cancelled. */
 export function endCancelled(state: RunState): EntryBody[] {
   return [...abandonCalls(state), cancelled(state)];
+}
+
+/** The run is to end: calls whose tasks have ended have what these came to, and may have to be undone; the other tasks are stopped. */
+function endTasks(state: RunState, deps: NextDeps): Next | undefined {
+  const ended = callsOfEndedTasks(state).filter((call) => !deps.isInFlight(call));
+  if (ended.length > 0) return { do: 'end_calls', calls: ended };
+  return dismiss(tasksOfAgentCalls(state), deps);
 }
 
 function dismiss(tasks: readonly string[], { isDismissed }: NextDeps): Next | undefined {
@@ -322,8 +332,8 @@ function whyWithdrawn(control: Control): string {
 
 /** Closes a pause for a higher limit that is not needed any more: nobody has to answer it. */
 function withdrawn(token: string): Resumed {
-  const payload = { reason: 'The step is over without the calls that did not fit the budget.' };
-  return { kind: 'resumed', token, verdict: 'resume', payload };
+  const payload = { reason: 'the step is over without the calls that did not fit the budget' };
+  return { kind: 'resumed', token, verdict: 'superseded', payload };
 }
 
 /** @param retryAt when the models are tried again; a time limit that asks for a raise is checked before. */

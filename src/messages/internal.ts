@@ -6,7 +6,7 @@ export type { TurnMessage } from './model-messages.ts';
 export { toModelMessages } from './model-messages.ts';
 export { clientCalls, openCalls } from './open-calls.ts';
 export { type PlacedPart, readUIMessage } from './read-ui-message.ts';
-export { NOBODY_ANSWERED, UNANSWERED_WORDS } from './told-calls.ts';
+export { NOT_ANSWERED, UNANSWERED_WORDS } from './told-calls.ts';
 export { type HeardWords, type TurnChunkOptions, TurnChunks, type TurnListener } from './turn-chunks.ts';
 export { UIAssembly } from './ui-assembly.ts';
 export type { UIChunk } from './ui-chunks.ts';

@@ -24,9 +24,7 @@ export const UNANSWERED_WORDS: Readonly<Partial<Record<string, string>>> = {
   superseded: 'It was not asked any more: the agent went on before anybody answered.',
   cancelled: 'It was stopped before anybody answered.',
 };
-const NOT_ANSWERED = 'It was not answered.';
-/** Why an approval is denied that nobody has answered. */
-export const NOBODY_ANSWERED: ReadonlySet<unknown> = new Set([...Object.values(UNANSWERED_WORDS), NOT_ANSWERED]);
+export const NOT_ANSWERED = 'It was not answered.';
 const OPEN_AT_END: ErrorData = { code: 'call_open', message: 'It had no result when its turn ended.' };
 
 export class ToldCalls {
@@ -83,7 +81,10 @@ export class ToldCalls {
 
   deny(token: string, verdict: string, reason: Json | undefined): void {
     const call = this.#asked.get(token);
-    if (call !== undefined) this.#deny(call, typeof reason === 'string' ? reason : UNANSWERED_WORDS[verdict]);
+    if (call === undefined) return;
+    const why = typeof reason === 'string' ? reason : undefined;
+    const isWithdrawn = verdict === 'superseded' && why !== undefined;
+    this.#deny(call, isWithdrawn ? `It was not asked any more: ${why}.` : (why ?? UNANSWERED_WORDS[verdict]));
   }
 
   /** Tells a part of the result while the call is under way. */

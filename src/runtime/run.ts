@@ -518,7 +518,7 @@ export class Run {
     } finally {
       taken.stop();
     }
-    const late = await whyRefused(this.#host.deps, this.id, control.id);
+    const late = (await whyRefused(this.#host.deps, this.id, [control.id])).get(control.id);
     if (late !== undefined) throw late;
     return false;
   }

@@ -25,13 +25,22 @@ import {
   runNotFound,
   type SignalOptions,
 } from '#journal';
-import { isUndoUnderWay, type OpenPause, type RunState, withdrawnBy, withdrawnByWord } from '#state';
+import {
+  type ClosedPause,
+  closedIn,
+  isUndoUnderWay,
+  lostRaces,
+  type OpenPause,
+  type RunState,
+  withdrawnBy,
+  withdrawnByWord,
+} from '#state';
 import { misfitFor, unfitFor } from '../loop/answer-kinds.ts';
 import { answerRefused, isVerdict } from '../loop/answers.ts';
-import { type ClosedPause, closedIn, isWithdrawn, tooLate } from '../loop/closed-pauses.ts';
 import { isQuestion } from '../loop/controls.ts';
 import type { DriverDeps } from '../loop/driver-deps.ts';
 import { KnownStates } from '../loop/known-states.ts';
+import { isWithdrawn, tooLate } from '../loop/too-late.ts';
 import { withdrawBelow } from '../tasks/withdraw.ts';
 
 /** What a process has of its own for what it says. */
@@ -190,6 +199,8 @@ function lostTo(
   pause: OpenPause,
   type: string,
 ): PilotageError | undefined {
+  const race = lostRaces(state)(pause);
+  if (race !== undefined) return tooLate(type, { token: pause.token, at: state.updatedAt, how: race });
   const fresh = [...state.fresh];
   let isOpen = withdrawnBy(state, pause) === undefined;
   for (const { message } of before) {
@@ -206,21 +217,37 @@ function lostTo(
   return withdrawn && isWithdrawn(type, pause.token, `by ${withdrawnByWord(withdrawn)}`);
 }
 
-/** Why an answer that was stored is refused, or will be: that of somebody else was stored just before it. `undefined`: nothing speaks against it. */
+/**
+ * Why answers that were stored are refused, or will be: those of somebody else were stored just before them.
+ * @param ids of controls of the run, which is read once for all of them.
+ * @returns by their ids, those against which something speaks.
+ */
 export async function whyRefused(
   { journal, states }: { readonly journal: Journal; readonly states: Pick<KnownStates, 'of'> },
   run: string,
-  id: string,
-): Promise<PilotageError | undefined> {
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, PilotageError>> {
   const stored = await journal.inbox(run);
-  const index = stored.findIndex(({ message }) => message.id === id);
-  const message = stored[index]?.message;
-  if (index === -1) {
-    const error = takenAs(await journal.read(run), id)?.error;
-    return error && PilotageError.fromData(error);
+  const indexes = new Map(stored.map(({ message }, index) => [message.id, index]));
+  const entries = ids.every((id) => indexes.has(id)) ? [] : await journal.read(run);
+  const state = ids.some((id) => (indexes.get(id) ?? 0) > 0) ? await states.of(run) : undefined;
+  const refused = new Map<string, PilotageError>();
+  for (const id of ids) {
+    const index = indexes.get(id);
+    const late = index === undefined ? refusalIn(entries, id) : state && lateIn(stored, index, state);
+    if (late !== undefined) refused.set(id, late);
   }
+  return refused;
+}
+
+function refusalIn(entries: readonly Entry[], id: string): PilotageError | undefined {
+  const error = takenAs(entries, id)?.error;
+  return error && PilotageError.fromData(error);
+}
+
+function lateIn(stored: readonly Received[], index: number, state: RunState): PilotageError | undefined {
+  const message = stored[index]?.message;
   if (index < 1 || message === undefined || !isControl(message) || !isVerdict(message)) return undefined;
-  const state = await states.of(run);
   const pause = state.pauses.find(({ token }) => token === message.payload?.['token']);
   return pause && lostTo(stored.slice(0, index), state, pause, message.type);
 }
@@ -303,15 +330,19 @@ export async function answerToEnded(
   control: Control,
   ended: PilotageError,
 ): Promise<PilotageError> {
-  const late = await whyLate(journal, run, control);
+  const late = await whyLate(journal, run, control).catch((error: unknown) => {
+    // What cannot be read of it says nothing more.
+    if (PilotageError.is(error, 'journal_corrupt')) return undefined;
+    throw error;
+  });
   if (late === undefined || late.code === 'superseded') return late ?? ended;
   const words = late.code === 'run_ended' ? late.message : `${ended.message} ${late.message}`;
   return new PilotageError('run_ended', words, { cause: late, ...defined({ data: ended.data }) });
 }
 
 /** Whoever names no pause is told how the last one was closed, when nobody has answered it. */
-function isNews(closed: ClosedPause): boolean {
-  return closed.with !== 'answer' || closed.entry.verdict === 'timeout' || closed.entry.verdict === 'superseded';
+function isNews({ how }: ClosedPause): boolean {
+  return how.with !== 'answer';
 }
 
 function latestOf(pauses: readonly OpenPause[]): Limit | undefined {

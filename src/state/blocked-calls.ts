@@ -1,7 +1,6 @@
 /** What a run waits for: which calls of the open step are blocked, whether this process can still move the run on, and the status of the run. */
 import {
   type Branch,
-  BranchEnds,
   BranchGraph,
   type CallParallel,
   type CallRecord,
@@ -23,6 +22,7 @@ import {
   withdrawsQuestions,
 } from '#core';
 import { missingIn, timesToTell } from './approvals.ts';
+import { overIn } from './closed-with.ts';
 import { atOnceOf } from './plan-view.ts';
 import {
   type AwayCall,
@@ -150,6 +150,12 @@ export function tasksOfAgentCalls({ open, tasks }: RunState): readonly string[] 
   return open.waits.flatMap(({ task, agentCall }) => (agentCall !== undefined && live.has(task) ? [task] : []));
 }
 
+/** The calls of the open step whose tasks have ended, and that have no outcome yet. */
+export function callsOfEndedTasks({ open, tasks }: RunState): readonly number[] {
+  const hasEnded = (id: string): boolean => tasks.findLast((task) => task.id === id)?.end !== undefined;
+  return open?.waits.flatMap(({ call, task, agentCall }) => (agentCall && hasEnded(task) ? [call] : [])) ?? [];
+}
+
 /** The tasks among them whose calls are not needed any more. Each task is waited for, as it may have a call in doubt. */
 export function unneededTasks(state: RunState): readonly string[] {
   const { open } = state;
@@ -248,12 +254,7 @@ export function openBehind({ calls }: OpenStep, { branches }: CallParallel, call
 
 /** Nothing more is wanted of the call. */
 function isMet(decision: CallParallel, calls: readonly (CallRecord | null)[]): boolean {
-  const ends = new BranchEnds(decision);
-  for (const [call, branch] of decision.branches.entries()) {
-    const outcome = calls[call]?.outcome;
-    if (outcome !== undefined) ends.note(branch, outcome);
-  }
-  return ends.over !== undefined;
+  return overIn(decision, calls) !== undefined;
 }
 
 /**

@@ -39,7 +39,7 @@ import {
 } from '#core';
 import { missingApprovals, remembering, ruleSetBy, withApproval } from './approvals.ts';
 import { stepsCounted } from './budget.ts';
-import { closedWith } from './closed-with.ts';
+import { closedWith, howClosed, whyClosed } from './closed-with.ts';
 import { grownMove, isNews, nodeEdits, REMOVED } from './open-step.ts';
 import { heldBack } from './plan-view.ts';
 import { nextStep, type OpenPause, openBranches, type RunState } from './state.ts';
@@ -58,18 +58,21 @@ export function event<T extends EventType>(
 /** The events of one entry. `before` is the state without it; a `started` entry has none. */
 export function eventsOf(entry: Entry, before: RunState | undefined): RunEvent[] {
   const own = ownEvents(entry, before);
-  const closed = before === undefined ? [] : closedWith(before, entry);
-  return closed.length === 0 || before === undefined ? own : [...closedEvents(entry, closed, before.identity), ...own];
+  if (before === undefined || before.pauses.length === 0) return own;
+  const answered = entry.kind === 'resumed' ? entry.token : undefined;
+  const closed = closedWith(before, entry).filter(({ token }) => token !== answered);
+  return closed.length === 0 ? own : [...closed.map((pause) => closedEvent(entry, pause, before)), ...own];
 }
 
-/** Questions that nobody answers any more, since their calls have ended: such as those that have lost a race. */
-function closedEvents(entry: Entry, closed: readonly OpenPause[], identity: Identity): RunEvent[] {
-  const isLost = entry.kind === 'call_ended' && entry.outcome.kind === 'cancelled';
-  const why = isLost ? entry.outcome.error.message : 'The call that has asked it does not wait for it any more.';
-  const payload = { reason: why };
-  return closed.map(({ token, reason }) =>
-    event('pause.resumed', entry, identity, { token, reason, verdict: 'superseded', payload }),
-  );
+/** A question was closed that nobody answers any more, without an entry of its own, as when its call has lost a race. */
+function closedEvent(entry: Entry, pause: OpenPause, before: RunState): RunEvent {
+  const how = howClosed(before, entry, pause);
+  const { token, reason } = pause;
+  const about = { token, reason };
+  if (how.with === 'answer' || how.with === 'time')
+    return event('pause.resumed', entry, before.identity, { ...about, verdict: 'timeout' });
+  const payload = { reason: whyClosed(how) };
+  return event('pause.resumed', entry, before.identity, { ...about, verdict: 'superseded', payload });
 }
 
 function ownEvents(entry: Entry, before: RunState | undefined): RunEvent[] {

@@ -36,6 +36,7 @@ import { applyApproved, applyEscalated, applyReminded, applyRuled, revokeRule } 
 import { applyBreakpoint } from './breakpoints.ts';
 import { applyCallCancel } from './call-cancels.ts';
 import { applyCallKept, applyCallWaits } from './call-waits.ts';
+import { closedWith } from './closed-with.ts';
 import { withLimit } from './context-limits.ts';
 import { misfit, slotsOf } from './follows.ts';
 import {
@@ -192,7 +193,9 @@ export function applyFitting(
   try {
     const misfits = why?.(state, entry);
     if (misfits !== undefined) throw corrupt(entry, misfits);
+    const closed = closedWith(state, entry);
     apply(state, entry);
+    if (closed.length > 0) state.pauses = state.pauses.filter((pause) => !closed.includes(pause));
   } catch (error) {
     if (PilotageError.is(error)) throw error;
     // No version writes such an entry, and the state may be half changed.

@@ -17,7 +17,8 @@ import {
   type Step,
   type WaitEnded,
 } from '#core';
-import { grownMove, isMoveCarriedOut, nodeEdits, withoutHeld } from './open-step.ts';
+import { closedAmong } from './closed-with.ts';
+import { grownMove, isMoveCarriedOut, nodeEdits } from './open-step.ts';
 import { openedAgain } from './retry.ts';
 import { hasBegun, nextStep, type OpenPause, type OpenStep, type RunState, waitingCall } from './state.ts';
 
@@ -73,6 +74,8 @@ interface Ground {
   held?: readonly Pick<CallWaits, 'call' | 'waits'>[];
 }
 
+type Asked = Pick<OpenPause, 'token' | 'step' | 'call' | 'reason' | 'wait'>;
+
 /** A state that lacks what was said would be another one. */
 const NOT_WHOLE =
   'what was said in it is an artifact that was not read; wholeJournal of pilotage/journal reads it, if the store still has it';
@@ -82,7 +85,7 @@ export class Prospect {
   /** The index of the step that is asked for next. */
   #next: number;
   #open: Ground | null;
-  #pauses: readonly Pick<OpenPause, 'token' | 'step' | 'call' | 'reason' | 'wait'>[];
+  #pauses: readonly Asked[];
   #ending: 'finished' | 'failed' | null;
   #unwinds: boolean;
   /** The steps of the state; empty when another step was begun since. Only a retry and a shortening look at them. */
@@ -231,6 +234,7 @@ export class Prospect {
   /** The entry follows. What it changes of what the rules read; the state is left as it is. */
   note(body: EntryBody): void {
     const open = this.#open;
+    const closed = this.#close(body);
     switch (body.kind) {
       case 'moved':
         this.#noteMove(body);
@@ -242,7 +246,6 @@ export class Prospect {
         if (open !== null) noteBegun(open, body.call, true);
         return;
       case 'call_away':
-        this.#withdrawHeld(body.step, body.call);
         if (open !== null) noteBegun(open, body.call, false);
         return;
       case 'call_waits':
@@ -257,7 +260,7 @@ export class Prospect {
         this.#notePause(body);
         return;
       case 'resumed':
-        this.#noteAnswer(body);
+        this.#noteAnswer(body, closed);
         return;
       case 'unwinding':
         this.#unwinds = true;
@@ -308,25 +311,29 @@ export class Prospect {
   }
 
   #notePause({ token, reason, step, call, wait }: Paused): void {
-    if (reason === 'in_doubt' && call !== undefined) this.#withdrawHeld(step, call);
     this.#pauses = [...this.#pauses, defined({ token, reason, step, call, wait })];
     if (call !== undefined && wait === undefined && reason !== 'in_doubt' && this.#open !== null)
       noteBegun(this.#open, call, false);
   }
 
-  #withdrawHeld(step: number | undefined, call: number): void {
-    if (this.#pauses.length === 0) return;
+  /** @returns the pauses that the entry closes. */
+  #close(body: EntryBody): readonly Asked[] {
+    if (this.#pauses.length === 0) return [];
     const { stored = null, held = [] } = this.#open ?? {};
-    const known = (stored && waitingCall(stored, call)?.waits.filter((one) => one.held === true)) ?? [];
-    const noted = held.flatMap((one) => (one.call === call ? one.waits : []));
-    const isHeld = (wait: number): boolean => [...known, ...noted].some((one) => one.wait === wait);
-    this.#pauses = withoutHeld(this.#pauses, { step, call }, isHeld);
+    const closed = closedAmong(this.#pauses, body, (call) => {
+      const noted = held.flatMap((one) => (one.call === call ? one.waits : []));
+      return [
+        ...((stored && waitingCall(stored, call)?.waits) ?? []),
+        ...noted.map(({ wait }) => ({ wait, held: true as const })),
+      ];
+    });
+    if (closed.length > 0) this.#pauses = this.#pauses.filter((pause) => !closed.includes(pause));
+    return closed;
   }
 
-  #noteAnswer(resumed: Resumed): void {
-    const pause = this.#pauses.find(({ token }) => token === resumed.token);
+  #noteAnswer(resumed: Resumed, closed: readonly Asked[]): void {
+    const pause = closed.find(({ token }) => token === resumed.token);
     if (pause === undefined) return;
-    this.#pauses = this.#pauses.filter((other) => other !== pause);
     const { verdict, outcome } = resumed;
     if (pause.step === undefined) {
       for (const call of this.#removed(resumed)) this.#end(call);
@@ -341,11 +348,7 @@ export class Prospect {
   }
 
   #noteEnd(call: number): void {
-    const step = this.#open?.move.step;
     this.#end(call);
-    if (this.#pauses.length > 0) {
-      this.#pauses = this.#pauses.filter((pause) => pause.step !== step || pause.call !== call);
-    }
     this.#closeWhenDone();
   }
 

@@ -10,6 +10,7 @@ export {
 export {
   answerable,
   awaitedTasks,
+  callsOfEndedTasks,
   drivenStatus,
   endedStatus,
   hasEndedUnderRaise,
@@ -55,6 +56,8 @@ export {
   stepsCounted,
 } from './budget.ts';
 export { cancelledBySomebody, cancelledCalls, cancelOf, halfDoneWhen, unfitToCancel } from './call-cancels.ts';
+export { type ClosedPause, closedIn } from './closed-in.ts';
+export { closedAmong, lostRaces, whyClosed } from './closed-with.ts';
 export { compareRuns, type RunComparison, type RunSummary, type StepPair, type StepSummary } from './compare-runs.ts';
 export { event, eventsOf, type Redact, redacted } from './events.ts';
 export { applyEntry, applyFitting, foldEntries, openState } from './fold.ts';

@@ -38,7 +38,7 @@ import { addRule, noteApproved, remembering } from './approvals.ts';
 import { withdrawUnneeded } from './blocked-calls.ts';
 import { applyBreak, applyPassed } from './breakpoints.ts';
 import { countsAsCall } from './budget.ts';
-import { givenArgs, nextStep, type OpenPause, type OpenStep, type RunState, waitingCall } from './state.ts';
+import { givenArgs, nextStep, type OpenPause, type OpenStep, type RunState } from './state.ts';
 import { noteParkedCallEnded } from './task-state.ts';
 import { endWait, forgetWaits } from './waiting-calls.ts';
 
@@ -57,7 +57,6 @@ export function applyCallAway(state: RunState, away: CallAway, entry: Entry): vo
   const open = openOf(state, entry, away.step);
   const { call, attempts, error, startedAt, failedAt, retryAt } = away;
   beginAnew(open, call);
-  withdrawHeld(state, open, call);
   if (!open.approvals.some((approval) => approval.call === call)) open.approvals.push({ call });
   const others = open.away.filter((other) => other.call !== call);
   open.away = [...others, Object.freeze({ call, attempts, error, startedAt, failedAt, retryAt })];
@@ -206,40 +205,16 @@ export function applyPaused(state: RunState, paused: Paused, entry: Entry): void
       beginAnew(open, pause.call);
       takePromise(open, pause.call);
     }
-    if (pause.call !== undefined && pause.reason === 'in_doubt') withdrawHeld(state, open, pause.call);
   }
   if (pause.step === undefined) applyBreak(state, pause.payload);
   state.pauses = [...state.pauses, { ...pause, requestedAt: at }];
 }
 
-/**
- * Nobody listens to what a call has asked while it stayed open, and that is not under way any more: it asks anew when it is made again. What it
- * has asked to be parked waits on, for whichever attempt comes next.
- */
-function withdrawHeld(state: RunState, open: OpenStep, call: number): void {
-  const waits = waitingCall(open, call)?.waits ?? [];
-  const isHeld = (wait: number): boolean => waits.some((one) => one.wait === wait && one.held === true);
-  state.pauses = withoutHeld(state.pauses, { step: open.move.step, call }, isHeld);
-}
-
-/** @param isHeld whether the call stays open while this wait of it lasts. */
-export function withoutHeld<P extends Pick<OpenPause, 'step' | 'call' | 'wait'>>(
-  pauses: readonly P[],
-  { step, call }: { readonly step?: number | undefined; readonly call?: number | undefined },
-  isHeld: (wait: number) => boolean,
-): P[] {
-  return pauses.filter(
-    (pause) => pause.wait === undefined || pause.step !== step || pause.call !== call || !isHeld(pause.wait),
-  );
-}
-
 const NO_LIMITS: readonly never[] = Object.freeze([]);
 
 export function applyResumed(state: RunState, resumed: Resumed, entry: Entry): void {
-  const index = state.pauses.findIndex((candidate) => candidate.token === resumed.token);
-  const pause = state.pauses[index];
+  const pause = state.pauses.find((candidate) => candidate.token === resumed.token);
   if (pause === undefined) throw corrupt(entry, `no pause ${resumed.token} is open`);
-  state.pauses = state.pauses.toSpliced(index, 1);
   const set = remembering(resumed);
   if (set !== undefined) addRule(state, set, entry);
   if (pause.step === undefined) {

@@ -166,9 +166,6 @@ export function applyGroupEnded(state: RunState, ended: GroupEnded, at: number):
 
 /** Ends the wait of a call for a task: the call has its result, or does not need it any more. */
 export function noteParkedCallEnded(state: RunState, open: OpenStep, call: number): void {
-  if (state.pauses.some((pause) => pause.step === open.move.step && pause.call === call)) {
-    state.pauses = state.pauses.filter((pause) => pause.step !== open.move.step || pause.call !== call);
-  }
   if (open.waits.length === 0) return;
   const index = open.waits.findIndex((wait) => wait.call === call);
   if (index === -1) return;

@@ -32,7 +32,7 @@ const journal = new Proxy(stored, {
     const own = Reflect.get(target, key);
     if (typeof own !== 'function') return own;
     return (...given) => {
-      if (key === 'signal' || key === 'watch') appendFileSync('order.txt', key + '\\n');
+      if (key === 'signal' || key === 'watch' || key === 'inbox') appendFileSync('order.txt', key + '\\n');
       return own.apply(target, given);
     };
   },
@@ -55,7 +55,10 @@ describe('answers to all questions of a run', () => {
     const { code, stdout } = await folder.run(['approve', run, '--all', '--config', 'noting.config.ts']);
     expect([code, stdout.trim().split('\n')]).toEqual([0, Array(3).fill(expect.stringContaining('Stored'))]);
     const order = readFileSync(join(folder.path, 'order.txt'), 'utf8').split('\n');
-    expect(order.slice(0, 4)).toEqual(['signal', 'signal', 'signal', 'watch']);
+    const said = order.filter((each) => each !== 'inbox');
+    expect(said.slice(0, 4)).toEqual(['signal', 'signal', 'signal', 'watch']);
+    // What became of all of them is looked up together.
+    expect(order.slice(order.indexOf('watch')).filter((each) => each === 'inbox')).toHaveLength(1);
     expect((await folder.run(['resume', run])).code).toBe(0);
   });
 

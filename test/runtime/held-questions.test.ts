@@ -49,7 +49,7 @@ describe('a question of a call that stays open', () => {
       (await runtime.waiting({ run: run.id })).map(({ reason }) => reason);
     expect(await rows()).toEqual(['in_doubt']);
     await expect(run.answer(question?.token, { kind: 'answer', value: 'yes' })).rejects.toMatchObject({
-      code: 'pause_not_found',
+      code: 'superseded',
     });
     await run.settle(doubt?.token, { happened: false });
     await run.result();

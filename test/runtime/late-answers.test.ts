@@ -37,7 +37,7 @@ it('says who has answered, also when the run has ended since', async () => {
 it('says that the call was cancelled, or that the run ended', async () => {
   const planner = script(call('ask'), call('ask'));
   const cancelled = await asking({ planner }, (run) => run.cancelCall({ step: 0, call: 0 }));
-  expect(cancelled).toEqual(['superseded', expect.stringMatching(/since its call was cancelled; APPROVE comes/)]);
+  expect(cancelled).toEqual(['superseded', expect.stringMatching(/since somebody cancelled its call; APPROVE comes/)]);
   const ended = await asking({ planner }, (run) => run.cancel().then(() => run.result()));
   expect(ended).toEqual(['run_ended', expect.stringMatching(/open still when the run ended, at .*; APPROVE comes/)]);
 });

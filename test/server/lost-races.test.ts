@@ -103,7 +103,13 @@ it.each(ENDINGS)('AG-UI says so when the run %s, and takes a refusal', async (_,
   const answered = async (more: object) =>
     (await posted(`${url}/ag-ui`, { threadId: page.threadId, resume: [{ interruptId: id, ...more }] })).events.at(-1);
   expect(await answered({ status: 'resolved', payload: { text: 'yes' } })).toMatchObject({
-    ...{ type: 'RUN_ERROR', code: 'superseded', message: expect.stringMatching(/not asked any more.*The join had/) },
+    ...{
+      type: 'RUN_ERROR',
+      code: 'superseded',
+      message: expect.stringMatching(
+        /not asked any more.*since another branch of its step was faster \(wait\)\. Cancel it/,
+      ),
+    },
   });
   expect((await answered({ status: 'cancelled' }))?.type).toBe('RUN_FINISHED');
 });
@@ -170,6 +176,29 @@ it('events say that nobody answers it any more, live and from the journal', asyn
   const closed = [];
   for await (const event of run.events({ follow: false }))
     if (event.type === 'pause.resumed') closed.push([event.token, event.verdict, event.payload]);
-  expect(closed).toEqual([[token, 'superseded', { reason: 'The join had what it needed before this branch ended.' }]]);
+  expect(closed).toEqual([[token, 'superseded', { reason: 'another branch of its step was faster (wait)' }]]);
   expect(((await run.result()) as Extract<RunResult, { status: 'paused' }>).pauses).toHaveLength(1);
+});
+
+it('a page whose approval a message has withdrawn is told so, and not that somebody has said no', async () => {
+  const { runtime, url } = await served(call('pay'), again);
+  const chat = new Chat(url);
+  await chat.sendMessage({ text: 'go' });
+  const [{ token = '', run = '' } = {}] = await runtime.waiting({ for: 'answer' });
+  await runtime.run(run).steer('USER_MESSAGE', { message: 'Wait.' });
+  await until(async () => (await runtime.waiting({ for: 'answer' })).every((each) => each.token !== token));
+  await chat.addToolApprovalResponse({ id: token, approved: true });
+  await chat.sendMessage();
+  expect(chat.error?.message).toBe('It was not asked any more: the user wrote while it waited for an answer.');
+});
+
+it('a page whose approval somebody else has refused with the words of a withdrawal is told that it was a no', async () => {
+  const { runtime, url } = await served(call('pay'), again);
+  const chat = new Chat(url);
+  await chat.sendMessage({ text: 'go' });
+  const [{ token = '', run = '' } = {}] = await runtime.waiting({ for: 'answer' });
+  await runtime.run(run).reject(token, { reason: 'It was stopped before anybody answered.' });
+  await chat.addToolApprovalResponse({ id: token, approved: true });
+  await chat.sendMessage();
+  expect(chat.error?.message).toBe('It was answered before, with no.');
 });

@@ -229,8 +229,8 @@ function assertIsNo({ interruptId, status, payload }: ResumeEntry, { verdict, pa
     throw new PilotageError('pause_expired', message);
   }
   if (isJsonObject(payload) && payload['approved'] === false) return;
-  const reason = typeof why?.['reason'] === 'string' ? `: ${why['reason']}` : '.';
-  const message = `The interrupt ${interruptId} is not asked any more, and nobody had answered it${reason} Cancel it to go on.`;
+  const reason = typeof why?.['reason'] === 'string' ? `, since ${why['reason']}` : '';
+  const message = `The interrupt ${interruptId} is not asked any more, and nobody had answered it${reason}. Cancel it to go on.`;
   throw new PilotageError('superseded', message);
 }
 

@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { defined, PilotageError, readRemember } from '#core';
 import { hasEnded } from '#journal';
-import { clientCallId, NOBODY_ANSWERED, UNANSWERED_WORDS } from '#messages';
+import { clientCallId, NOT_ANSWERED, UNANSWERED_WORDS } from '#messages';
 import type { Run, Session, TurnView } from '#runtime';
 import { openPauses } from '../open-pauses.ts';
 import { untilAnswered } from '../until-answered.ts';
@@ -16,8 +16,10 @@ interface ChatQuestion {
   readonly isOpen: boolean;
   /** Whether the answer was a yes. Absent: there is no answer. */
   readonly approved?: boolean;
-  /** Why the question was closed without an answer. */
+  /** Why the question was closed without an answer. Of an approval the journal says whether it was. */
   readonly unanswered?: string;
+  /** What the chat shows as the reason of a no. */
+  readonly reason?: string;
   /** The arguments of the call that it is about. */
   readonly args?: unknown;
 }
@@ -54,8 +56,7 @@ async function questionsOf(session: Session): Promise<ReadonlyMap<string, ChatQu
       } else if ('approval' in part && part.approval !== undefined) {
         const { id, approved, reason } = part.approval as { id: string; approved?: boolean; reason?: string };
         const args = 'input' in part ? part.input : undefined;
-        const unanswered = approved === false && NOBODY_ANSWERED.has(reason) ? reason : undefined;
-        found.set(id, { turn, isOpen: approved === undefined, ...defined({ approved, args, unanswered }) });
+        found.set(id, { turn, isOpen: approved === undefined, ...defined({ approved, args, reason }) });
       }
     }
   }
@@ -87,7 +88,8 @@ export async function giveAnswers(
     // Nobody waits for it any more.
     if (question === undefined) continue;
     const { turn, isOpen } = question;
-    const asking = turns.find(({ number }) => number === turn)?.turn;
+    const asked = turns.find(({ number }) => number === turn);
+    const asking = asked?.turn;
     if (isOpen && asking !== undefined) {
       const give = async (): Promise<boolean> => giveAnswer((await visit.run(asking, 'answer')).run, answer);
       if (await unlessUnfit(give, unfit)) continue;
@@ -95,7 +97,10 @@ export async function giveAnswers(
       await taken(visit.runtime.run(asking), [answer.approvalId], visit.signal);
       questions = await questionsOf(session);
     }
-    const { approved, args, unanswered } = questions.get(answer.approvalId) ?? question;
+    const shown = questions.get(answer.approvalId) ?? question;
+    const { approved, args, reason = NOT_ANSWERED } = shown;
+    const isNobodys = approved === false && asked !== undefined && !(await wasRefused(visit, session, asked, answer));
+    const unanswered = shown.unanswered ?? (isNobodys ? reason : undefined);
     if (unanswered !== undefined && answer.approved !== false) conflict = { turn, text: unanswered };
     if (approved === undefined || unanswered !== undefined) continue;
     if (approved !== (answer.approved ?? true))
@@ -113,6 +118,20 @@ async function wasAsked(visit: Visit, session: Session, { approvalId, message = 
   for await (const event of visit.handle(run, session.id).events({ tasks: true, follow: false }))
     if (event.type === 'pause.requested' && event.token === approvalId) return true;
   return false;
+}
+
+/** Whether somebody has said no to a question that the turn has asked, which the chat shows as denied. */
+async function wasRefused(
+  visit: Visit,
+  session: Session,
+  { turn, succeeds = turn }: TurnView,
+  { approvalId }: GivenAnswer,
+): Promise<boolean> {
+  let isRefused = false;
+  for await (const event of visit.handle(succeeds, session.id).events({ tasks: true, follow: false }))
+    if (event.type === 'pause.resumed' && event.token === approvalId)
+      isRefused = event.verdict !== 'timeout' && event.verdict !== 'superseded';
+  return isRefused;
 }
 
 /** @returns false when somebody else was faster. */
