@@ -1,5 +1,5 @@
 /** The statements that claim runs. Those for any number of agents have a text for each number. */
-import { MOST_ENTRIES_ALONG } from '../rules.ts';
+import { MOST_COMPARED, MOST_ENTRIES_ALONG } from '../rules.ts';
 import { NOW_1, TIME_1 } from './database.ts';
 import { HAS_ENDED, IS_LEASED, IS_PARKED, IS_READY, IS_TIMED, RUN_COLUMNS } from './run-rows.ts';
 
@@ -37,10 +37,8 @@ const perCount = (make: (count: number) => string): PerCount => {
 const firstInLine = (agent: string, where: string): string => `
   SELECT ${COLUMNS}, priority FROM {runs} AS runs WHERE ${agent} AND ${where} AND ${IS_WANTED} ORDER BY priority DESC, key LIMIT $8::int
   FOR UPDATE SKIP LOCKED`;
-/** The priorities of so many that are due longest are compared, and of twice as many as are wanted: what others hold just now is passed over. */
-const MOST_COMPARED = 256;
 /**
- * No more than these are read of a backlog, in the order of an index. @param since the time from which on a run is due. @param due what the index
+ * Some of a backlog are read in the order of an index: twice as many as are wanted beside those that are compared, since what others hold just now is passed over. @param since the time from which on a run is due. @param due what the index
  * says. @param still the same in words that fit no index, so that the rows are found by their keys.
  */
 const dueLongest = (agent: string, since: string, due: string, still: string): string => `

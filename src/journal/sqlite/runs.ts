@@ -44,6 +44,7 @@ import {
   hasEnded,
   isReopening,
   isTurn,
+  MOST_COMPARED,
   mayLive,
   mayReopen,
   type Owned,
@@ -96,6 +97,13 @@ const firstInLine = (due: string, further: string): string => `(
   WHERE agent = name AND ${due} AND tenant NOT IN (SELECT value FROM json_each(:exceptTenants)) ${further}
   ORDER BY priority DESC, key LIMIT 1
 )`;
+const firstOfLongest = (further: string): string => `(
+  SELECT key FROM (
+    SELECT key, priority FROM runs
+    WHERE agent = name AND due_at > 0 AND due_at <= :now AND tenant NOT IN (SELECT value FROM json_each(:exceptTenants)) ${further}
+    ORDER BY due_at LIMIT ${MOST_COMPARED}
+  ) ORDER BY priority DESC, key LIMIT 1
+)`;
 // For each agent that is asked for, or each that has a run, three look-ups in one index: due now, due by time or by a
 // lease that is over, and the leases of an owner known to be dead.
 const AGENTS = `
@@ -111,7 +119,7 @@ const findDue = (further: string): string => `
   ${AGENTS}
   SELECT runs.key FROM agents CROSS JOIN runs ON runs.key IN (
     ${firstInLine('due_at = 0', further)},
-    ${firstInLine('due_at > 0 AND due_at <= :now', further)},
+    ${firstOfLongest(further)},
     ${firstInLine(':dead IS NOT NULL AND due_at > :now AND owner = :dead', further)}
   )
   ORDER BY runs.priority DESC, runs.key LIMIT 1`;
