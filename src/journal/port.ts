@@ -332,7 +332,8 @@ export interface Journal {
 
   /**
    * Takes the leases of runs that are due, those with the highest priority first, then the oldest; and when none is, of one whose lease ends later
-   * than any lease can. All in one commit, however many they are.
+   * than any lease can. Of runs whose time has come, and leases that are over, a store may compare those alone that are due longest: some hundreds. All
+   * in one commit, however many they are.
    */
   claimDue(request: DueRequest): Promise<ClaimedRun[]>;
 

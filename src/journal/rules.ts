@@ -168,6 +168,9 @@ export function assertLease(lease: Pick<LeaseRequest, 'leaseMs'>): void {
   throw new PilotageError('invalid_config', message);
 }
 
+/** So many runs whose time has come, or leases that are over, are compared by their priorities, those that are due longest: a backlog is not read for each claim. */
+export const MOST_COMPARED = 256;
+
 /** A run with more entries than this is read by itself, perhaps from a snapshot on. */
 export const MOST_ENTRIES_ALONG = 64;
 

@@ -92,6 +92,14 @@ describe('the file of a SQLite journal', () => {
     expect(beside.some((detail) => detail.includes('TEMP B-TREE'))).toBe(false);
   });
 
+  it('takes runs whose time has come from the index in its order, and sorts no backlog of them', async () => {
+    const path = await writtenJournal();
+    const plan = withDatabase(path, (db) => db.prepare(`EXPLAIN QUERY PLAN ${FIND_DUE}`).all());
+    const look = plan.find((row) => String(row['detail']).includes('(agent=? AND due_at>? AND due_at<?)'));
+    const beside = plan.filter((row) => row['parent'] === look?.['parent']).map((row) => String(row['detail']));
+    expect(beside).toEqual([look?.['detail'], expect.stringMatching(/^LIST SUBQUERY/)]);
+  });
+
   it('is refused when a newer version wrote it, with both versions', async () => {
     const path = await writtenJournal();
     withDatabase(path, (db) => db.exec(`PRAGMA user_version = ${SCHEMA_VERSION + 3}`));

@@ -2,21 +2,21 @@
 import { type Clock, steadyMs } from '#core';
 import { LeaseWatch, MAX_LEASE_MS } from '../lease-watch.ts';
 import type { Claim, Claimant, ClaimedRun, ClaimRequest, DueRequest, Park, ParkedRequest, Renewal } from '../port.ts';
-import { assertMayGoOn, dueAt, hasEnded, MOST_ENTRIES_ALONG, mayLive, mayReopen, wholeMs } from '../rules.ts';
+import { assertMayGoOn, dueAt, hasEnded, mayLive, mayReopen, wholeMs } from '../rules.ts';
 import { isYetToBegin } from '../start-rules.ts';
 import { decodeRow } from '../stored-runs.ts';
-import { type Database, NOW_1, type Sql, sessionLock, TIME_1, type Times } from './database.ts';
 import {
-  findRun,
-  HAS_ENDED,
-  holdRuns,
-  IS_LEASED,
-  IS_PARKED,
-  IS_READY,
-  IS_TIMED,
-  RUN_COLUMNS,
-  type RunRow,
-} from './run-rows.ts';
+  CLAIM_DUE,
+  CLAIM_DUE_OF,
+  CLAIM_DUE_OF_OTHERS,
+  CLAIM_FREE,
+  CLAIM_KEY,
+  CLAIM_NAMED,
+  CLAIM_PARKED,
+  NEXT_DUE,
+} from './claim-statements.ts';
+import { type Database, NOW_1, type Sql, sessionLock, TIME_1, type Times } from './database.ts';
+import { findRun, HAS_ENDED, holdRuns, IS_LEASED, RUN_COLUMNS, type RunRow } from './run-rows.ts';
 import type { PostgresTurns } from './turns.ts';
 
 /** What a claim found, and what it came to. */
@@ -31,107 +31,11 @@ interface DueRow extends GrantedRow {
   readonly bodies: string | null;
 }
 
-// A claimed run is due again when its lease is over, until a release parks it. Who had it may be at work still, unless it is known to be dead:
-// that is told by the process that claims, after the claim.
-const GRANTED = `
-  UPDATE {runs} AS claimed SET owner = $2, lease_until = ceil(found.time + $3::float8)::bigint,
-    work_left_at = CASE WHEN found.owner IS NOT NULL THEN ceil(found.time)::bigint ELSE found.work_left_at END,
-    fence = claimed.fence + 1, wake_at = 0, problem = NULL,
-    status = CASE WHEN claimed.status IN ('pending', 'waiting') THEN 'running' ELSE claimed.status END
-  FROM found WHERE claimed.key = found.key RETURNING found.*`;
-// Nobody adds to them while the runs are leased, and the texts have no line breaks: they are JSON.
-const GRANTED_ALONG = `${GRANTED}, CASE WHEN found.head <= ${MOST_ENTRIES_ALONG} THEN (
-    SELECT string_agg(body, E'\\n' ORDER BY seq) FROM {entries} WHERE run = found.key
-  ) END AS bodies`;
-const COLUMNS = RUN_COLUMNS.replaceAll('\n', ' ');
-const IS_WANTED = 'tenant <> ALL($5::text[]) AND id <> ALL($6::text[])';
-// What is locked is given as it is then, which may be newer than what the statement sees of the table.
-const firstInLine = (agent: string, where: string): string => `
-  SELECT ${COLUMNS}, priority FROM {runs} AS runs WHERE ${agent} AND ${where} AND ${IS_WANTED} ORDER BY priority DESC, key LIMIT $8::int
-  FOR UPDATE SKIP LOCKED`;
-const ofEach = (where: string): string => `
-  SELECT line.* FROM unnest($4::text[]) AS asked (agent) CROSS JOIN LATERAL (${firstInLine('runs.agent = asked.agent', where)}) AS line`;
-const ofAll = (agent: string, where: string): string => `SELECT * FROM (${firstInLine(agent, where)}) AS line`;
-/** One look into an index for each agent, and one for the leases that are over. What somebody else holds just now is passed over. */
-const claimDue = (isOfAgents: boolean, ready?: string): string => {
-  const leased = isOfAgents ? 'agent = ANY($4::text[])' : '$4::text[] IS NULL';
-  const each = isOfAgents ? ofEach : (where: string) => ofAll(leased, where);
-  return `
-  WITH RECURSIVE ${ready ?? `ready AS (${each(IS_READY)})`},
-  timed AS (${each(`${IS_TIMED} AND wake_at <= ${NOW_1}`)}),
-  over AS (${ofAll(leased, `${IS_LEASED} AND (lease_until <= ${NOW_1} OR owner = $7)`)}),
-  found AS (
-    SELECT *, ${TIME_1} AS time FROM (SELECT * FROM ready UNION ALL SELECT * FROM timed UNION ALL SELECT * FROM over) AS due
-    ORDER BY priority DESC, key LIMIT $8::int
-  )
-  ${GRANTED_ALONG}`;
-};
-const CLAIM_DUE = claimDue(false);
-const CLAIM_DUE_OF = claimDue(true);
-const MOST_TENANTS = 32;
-/** What somebody else holds just now is passed over: so many more are tried. */
-const MORE_TRIED = 3;
-const nextTenant = (agent: string, after: string): string => `
-  SELECT tenant FROM {runs} AS runs WHERE runs.agent = ${agent} AND ${IS_READY} AND tenant > ${after} ORDER BY tenant LIMIT 1`;
-/** From one tenant that has something to the next, so that a backlog of one is not read for the sake of another. */
-const CLAIM_DUE_OF_OTHERS = claimDue(
-  true,
-  `tenants (agent, tenant) AS (
-    SELECT asked.agent, first.tenant FROM unnest($4::text[]) AS asked (agent) CROSS JOIN LATERAL (${nextTenant('asked.agent', '$9')}) AS first
-    UNION ALL
-    SELECT tenants.agent, next.tenant FROM tenants CROSS JOIN LATERAL (${nextTenant('tenants.agent', 'tenants.tenant')}) AS next
-  ),
-  first_of AS (
-    SELECT line.key, line.priority FROM (
-      SELECT * FROM tenants WHERE tenant <> ALL($5::text[]) LIMIT ${MOST_TENANTS}
-    ) AS others CROSS JOIN LATERAL (
-      SELECT key, priority FROM {runs} AS runs
-      WHERE runs.agent = others.agent AND runs.tenant = others.tenant AND ${IS_READY} AND id <> ALL($6::text[])
-      ORDER BY priority DESC, key LIMIT $8::int
-    ) AS line
-    ORDER BY line.priority DESC, line.key LIMIT $8::int + ${MORE_TRIED}
-  ),
-  ready AS (
-    SELECT ${COLUMNS}, priority FROM {runs} WHERE key = ANY(ARRAY(SELECT key FROM first_of)) AND ${IS_READY}
-    ORDER BY priority DESC, key LIMIT $8::int FOR UPDATE SKIP LOCKED
-  )`,
-);
-/** A run that nobody has. */
-const CLAIM_FREE = `
-  WITH found AS (
-    SELECT ${COLUMNS}, ${TIME_1} AS time FROM {runs} WHERE id = $4 AND owner IS NULL AND status IN ('pending', 'running', 'waiting', 'paused')
-      AND NOT (fence = 0 AND signals = 0 AND coalesce(wake_at, 0) > ${NOW_1})
-    FOR UPDATE
-  )
-  ${GRANTED}`;
-const CLAIM_KEY = `
-  WITH found AS (SELECT ${COLUMNS}, ${TIME_1} AS time FROM {runs} WHERE key = $4) ${GRANTED}`;
-/** The limit is one for each agent first, so that an index gives as many and no more. */
-const CLAIM_PARKED = `
-  WITH due AS (
-    SELECT line.* FROM unnest($4::text[]) AS asked (agent) CROSS JOIN LATERAL (
-      SELECT ${COLUMNS} FROM {runs} AS runs WHERE runs.agent = asked.agent AND ${IS_PARKED} AND wake_at <= ${NOW_1} AND ${IS_WANTED}
-      ORDER BY wake_at LIMIT $7::int FOR UPDATE SKIP LOCKED
-    ) AS line
-  ),
-  found AS (SELECT *, ${TIME_1} AS time FROM due ORDER BY wake_at LIMIT $7::int)
-  ${GRANTED_ALONG}`;
-const CLAIM_NAMED = `
-  WITH due AS (
-    SELECT ${COLUMNS} FROM {runs} AS runs WHERE id = ANY($8::text[]) AND agent = ANY($4::text[]) AND ${IS_PARKED} AND ${IS_WANTED}
-    ORDER BY wake_at LIMIT $7::int FOR UPDATE SKIP LOCKED
-  ),
-  found AS (SELECT *, ${TIME_1} AS time FROM due)
-  ${GRANTED_ALONG}`;
 const WORK_IS_DONE = `
   UPDATE {runs} SET work_left_at = $3::bigint WHERE key = $1::bigint AND fence = $2::bigint`;
 const FAR = `
   SELECT key, fence, lease_until FROM {runs} WHERE ${IS_LEASED} AND lease_until > ${NOW_1} + ${MAX_LEASE_MS}`;
 const OF_KEY = `SELECT ${RUN_COLUMNS} FROM {runs} WHERE key = $1::bigint FOR UPDATE`;
-const NEXT_DUE = `
-  SELECT min(line.wake_at) - ${NOW_1} AS in_ms FROM unnest($2::text[]) AS asked (agent) CROSS JOIN LATERAL (
-    SELECT wake_at FROM {runs} AS runs WHERE runs.agent = asked.agent AND ${IS_PARKED} ORDER BY wake_at LIMIT 1
-  ) AS line`;
 /** In the order of their keys, as all do who hold several runs. */
 const RENEW = `
   WITH held AS MATERIALIZED (
@@ -182,8 +86,8 @@ export class PostgresClaims {
       this.#database.read((sql) => sql.rows<DueRow>(text, this.#database.given, ...asked, ...more));
     const isOfOthers = agents !== undefined && exceptTenants.length > 0;
     const rows = isOfOthers
-      ? await this.#dueOfOthers((after) => due(CLAIM_DUE_OF_OTHERS, after))
-      : await due(agents === undefined ? CLAIM_DUE : CLAIM_DUE_OF);
+      ? await this.#dueOfOthers((after) => due(CLAIM_DUE_OF_OTHERS(agents), after))
+      : await due(agents === undefined ? CLAIM_DUE : CLAIM_DUE_OF(agents));
     if (rows.length === 0) return this.#claimStuck(request);
     const first = rows.toSorted((left, right) => right.priority - left.priority || left.key - right.key);
     return Promise.all(first.map((row) => this.#grantedAlong(row, request)));
@@ -276,7 +180,9 @@ export class PostgresClaims {
     const { given } = this.#database;
     const asked = [given, owner, leaseMs, agents, exceptTenants, exceptRuns, limit] as const;
     const rows = await this.#database.read((sql) =>
-      runs === undefined ? sql.rows<DueRow>(CLAIM_PARKED, ...asked) : sql.rows<DueRow>(CLAIM_NAMED, ...asked, runs),
+      runs === undefined
+        ? sql.rows<DueRow>(CLAIM_PARKED(agents), ...asked)
+        : sql.rows<DueRow>(CLAIM_NAMED, ...asked, runs),
     );
     const first = rows.toSorted((left, right) => (left.wake_at ?? 0) - (right.wake_at ?? 0));
     return Promise.all(first.map((row) => this.#grantedAlong(row, request)));
@@ -301,7 +207,9 @@ export class PostgresClaims {
 
   async nextDue(agents: readonly string[]): Promise<number | undefined> {
     const { given } = this.#database;
-    const found = await this.#database.read((sql) => sql.row<{ in_ms: number | null }>(NEXT_DUE, given, agents));
+    const found = await this.#database.read((sql) =>
+      sql.row<{ in_ms: number | null }>(NEXT_DUE(agents), given, agents),
+    );
     return found?.in_ms ?? undefined;
   }
 

@@ -44,6 +44,7 @@ import {
   hasEnded,
   isReopening,
   isTurn,
+  MOST_COMPARED,
   mayLive,
   mayReopen,
   type Owned,
@@ -95,13 +96,8 @@ const wanted = (due: string, further: string): string =>
   `agent = name AND ${due} AND tenant NOT IN (SELECT value FROM json_each(:exceptTenants)) ${further}`;
 const firstInLine = (among: string): string =>
   `SELECT * FROM (SELECT key FROM ${among} ORDER BY priority DESC, key LIMIT :limit)`;
-/**
- * No index has the runs whose time has come in the order of their priority. So many that have been due the longest are compared, and a backlog is not put
- * in order for the few that are claimed of it: a claim would take as long as the backlog is.
- */
-const COMPARED = 256;
 const longestDue = (where: string): string =>
-  `(SELECT key, priority FROM runs WHERE ${where} ORDER BY due_at LIMIT max(:limit, ${COMPARED}))`;
+  `(SELECT key, priority FROM runs WHERE ${where} ORDER BY due_at LIMIT max(:limit, ${MOST_COMPARED}))`;
 // For each agent that is asked for, or each that has a run, three look-ups in one index: due now, due by time or by a
 // lease that is over, and the leases of an owner known to be dead.
 const AGENTS = `

@@ -1,0 +1,121 @@
+/** Claims beside backlogs: what they read does not grow with what is due, and the plans that the server keeps are as good as those that it makes anew. */
+import pg from 'pg';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import type { ClaimedRun, Journal } from '#journal';
+import { postgresJournal } from '#journal/postgres';
+import { ana, createClaimed } from '#testing';
+import { postgresUrl } from '../kit/postgres.ts';
+
+interface Statement {
+  readonly text: string;
+  readonly values: readonly unknown[];
+}
+
+interface PlanNode {
+  readonly 'Relation Name'?: string;
+  readonly 'Actual Rows': number;
+  readonly 'Actual Loops': number;
+  readonly 'Rows Removed by Filter'?: number;
+  readonly Plans?: readonly PlanNode[];
+}
+
+const DUE = 5_000;
+/** With what stands beside, far less than there are. */
+const MOST_READ = 1_500;
+const request = { ...ana, owner: 'worker', agents: ['finish'], exceptTenants: [], exceptRuns: [], limit: 10 };
+
+const runsOf = (claimed: readonly ClaimedRun[]): string[] => claimed.map(({ claim }) => claim.run);
+
+/** What a statement takes from the table of runs, be it taken or passed over. */
+function rowsRead(node: PlanNode): number {
+  const own =
+    node['Relation Name'] === 'runs' && node.Plans === undefined
+      ? (node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0)) * node['Actual Loops']
+      : 0;
+  return (node.Plans ?? []).reduce((sum, child) => sum + rowsRead(child), own);
+}
+
+describe('claims on Postgres', async () => {
+  const url = await postgresUrl();
+
+  async function place(): Promise<{ journal: Journal; pool: pg.Pool; schema: string; said: Statement[] }> {
+    const schema = `claims_${crypto.randomUUID().slice(0, 8)}`;
+    const pool = new pg.Pool({ connectionString: url, max: 1 });
+    pool.on('error', () => {});
+    const said: Statement[] = [];
+    pool.on('connect', (client) => {
+      const { query } = client;
+      client.query = ((given: unknown, ...more: unknown[]) => {
+        if (typeof given === 'object' && given !== null && 'values' in given) said.push(given as Statement);
+        return Reflect.apply(query, client, [given, ...more]);
+      }) as typeof query;
+    });
+    const journal = postgresJournal({ pool }, { schema });
+    onTestFinished(async () => {
+      await journal.close();
+      await pool.end();
+    });
+    await journal.get('warm');
+    return { journal, pool, schema, said };
+  }
+
+  /** Runs of the agent, in a state that is said in SQL. */
+  const put = ({ pool, schema }: { pool: pg.Pool; schema: string }, state: string): Promise<unknown> =>
+    pool.query(`
+      INSERT INTO ${schema}.runs (id, tenant, "user", session, agent, priority, created_at, updated_at, status, wake_at, owner, lease_until, fence)
+      SELECT 'r' || n, 'acme', 'u', 's' || n, 'finish', 0, 1, 1, ${state}, 1 FROM generate_series(1, ${DUE}) AS n`);
+
+  /** How many rows of runs a claim reads that is planned for its values, and one whose plan was kept. */
+  async function readBy({ journal, pool, said }: Awaited<ReturnType<typeof place>>): Promise<number[]> {
+    said.length = 0;
+    await journal.claimDue({ ...request, limit: 0 });
+    const [{ text, values } = { text: '', values: [] }] = said.splice(0);
+    const literal = (value: unknown): string =>
+      value === null || value === undefined
+        ? 'NULL'
+        : pg.escapeLiteral(Array.isArray(value) ? `{${value.map((each) => `"${each}"`).join(',')}}` : String(value));
+    const counts: number[] = [];
+    for (const mode of ['force_custom_plan', 'force_generic_plan']) {
+      const client = await pool.connect();
+      try {
+        await client.query(`BEGIN; SET LOCAL plan_cache_mode = ${mode}; PREPARE claim AS ${text}`);
+        const given = values.with(-1, 10).map(literal).join(', ');
+        const { rows } = await client.query(`EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE claim (${given})`);
+        await client.query('ROLLBACK; DEALLOCATE claim');
+        counts.push(rowsRead(rows[0]['QUERY PLAN'][0].Plan));
+      } finally {
+        client.release();
+      }
+    }
+    return counts;
+  }
+
+  it.each([
+    ['runs whose time has come', "'pending', 1000 + n, NULL, NULL", DUE],
+    ['leases that are over', "'running', 0, 'ann', 1000 + n", DUE],
+    ['leases of runs that are driven', "'running', 0, 'ann', (extract(epoch FROM now()) * 1000)::bigint + 250000", 0],
+  ])('read few of many %s', async (_, state, due) => {
+    const made = await place();
+    await put(made, state);
+    for (const read of await readBy(made)) expect(read).toBeLessThan(MOST_READ);
+    const claimed = await made.journal.claimDue(request);
+    expect(claimed).toHaveLength(Math.min(due, request.limit));
+  });
+
+  it('the urgent ones among those whose time has come go first', async () => {
+    const made = await place();
+    await put(made, "'pending', 1000 + n, NULL, NULL");
+    await made.pool.query(`UPDATE ${made.schema}.runs SET priority = 5 WHERE id IN ('r90', 'r200')`);
+    expect(runsOf(await made.journal.claimDue({ ...request, limit: 3 }))).toEqual(['r90', 'r200', 'r1']);
+  });
+
+  it('the leases of an owner that is dead are taken with those that are over', async () => {
+    const { journal, pool, schema } = await place();
+    for (const run of ['dead', 'over', 'lives']) await createClaimed(journal, run);
+    await pool.query(`UPDATE ${schema}.runs SET owner = 'eve' WHERE id = 'lives'`);
+    await pool.query(`UPDATE ${schema}.runs SET lease_until = 1 WHERE id = 'over'`);
+    const claimed = await journal.claimDue({ ...request, from: 'ana' });
+    expect(runsOf(claimed)).toEqual(['dead', 'over']);
+    expect(await journal.claimDue({ ...request, from: 'ana' })).toEqual([]);
+  });
+});
