@@ -140,7 +140,9 @@ describe('a plan with a node that does not fit the budget', () => {
     await run.steer('REDIRECT', { goal: 'another' });
     await until(async () => (await made.journal.get(run.id))?.status === 'finished');
     const [paused] = await entriesOf(made.journal, run, 'paused');
-    expect(await entriesOf(made.journal, run, 'resumed')).toMatchObject([{ token: paused?.token, verdict: 'superseded' }]);
+    expect(await entriesOf(made.journal, run, 'resumed')).toMatchObject([
+      { token: paused?.token, verdict: 'superseded' },
+    ]);
     expect((await collect(run)).map(({ type }) => type)).toContain('pause.resumed');
     expect(outcomes(await run.state())).toEqual(['skipped']);
     expect(calls()).toBe(0);

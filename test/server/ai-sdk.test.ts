@@ -323,7 +323,7 @@ describe('approvals', () => {
     const late = chat.addToolApprovalResponse({ id: token, approved: true });
     await late;
     await chat.sendMessage();
-    expect(chat.error?.message).toBe('It was answered before, with no.');
+    expect(chat.error?.message).toBe('It was not asked any more: the user wrote while it waited for an answer.');
     expect(chat.calls[0]?.state).toBe('output-denied');
     expect(chat.messages.map(({ id }) => id)).toEqual(history.map(({ id }) => id));
     expect(effects.count('refund')).toBe(0);

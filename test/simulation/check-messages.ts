@@ -93,7 +93,9 @@ function checkVerdicts(run: EndedRun, ledger: Ledger): void {
     if (answer.verdict === 'timeout' && isBeforeTime(answer, expiresAt, run.id, ledger)) {
       ledger.violated('one verdict', `the pause ${token} was over before its time`, run.id);
     }
-    if (answer.verdict === 'superseded') checkWithdrawn(answer, pause, run, ledger);
+    const isOfNobody = pause.reason === 'constraints_conflict' && answer.payload?.['control'] === undefined;
+    if (answer.verdict === 'superseded' && isOfNobody) checkUnneeded(answer, run, ledger);
+    else if (answer.verdict === 'superseded') checkWithdrawn(answer, pause, run, ledger);
     else if (answer.verdict !== 'timeout' && storedAtOf(answer, run) >= expiresAt) {
       ledger.violated('one verdict', `the pause ${token} was answered after its time`, run.id);
     }
@@ -118,6 +120,15 @@ function saidBy({ seq }: Entry, run: EndedRun): StoredMessage | undefined {
 
 function storedAtOf(answer: Entry, run: EndedRun): number {
   return saidBy(answer, run)?.at ?? 0;
+}
+
+/** Nobody need raise a limit for calls that are not wanted any more: none of the step is made behind it. */
+function checkUnneeded({ seq, token }: Resumed & Entry, run: EndedRun, ledger: Ledger): void {
+  const step = entriesOf(run, 'moved').findLast((moved) => moved.seq < seq)?.step;
+  const made = entriesOf(run, 'call_ended').some(
+    (ended) => ended.step === step && ended.seq > seq && !['cancelled', 'skipped'].includes(ended.outcome.kind),
+  );
+  if (made) ledger.violated('one verdict', `the raise ${token} was withdrawn, and its step went on`, run.id);
 }
 
 /** A question is withdrawn before its time is over, by something that its planner has not heard; the call is not made. */
