@@ -23,13 +23,14 @@ const IS_WANTED = 'tenant <> ALL($5::text[]) AND id <> ALL($6::text[])';
  */
 const askedOf = (array: string, count: number): string =>
   `unnest(ARRAY[${Array.from({ length: count }, (_, index) => `(${array}::text[])[${index + 1}]`).join(', ')}]::text[]) AS asked (agent)`;
-/** A text for each number of agents. */
+/** A text for each number of agents. Where none is asked for, it is the one for a single agent, whose name is NULL then: a text that names none gives its parameter no type. */
 type PerCount = (agents: readonly string[]) => string;
 const perCount = (make: (count: number) => string): PerCount => {
   const texts = new Map<number, string>();
   return ({ length }) => {
-    const text = texts.get(length) ?? make(length);
-    texts.set(length, text);
+    const count = Math.max(1, length);
+    const text = texts.get(count) ?? make(count);
+    texts.set(count, text);
     return text;
   };
 };

@@ -72,6 +72,20 @@ export const dueCases: readonly JournalCase[] = [
     },
   },
   {
+    name: 'nothing is due for a process that asks for no agent',
+    async run({ journal, clock }) {
+      await journal.create(newRun('r1'));
+      const parked = await createClaimed(journal, 'r2');
+      await journal.release(parked, { wakeInMs: 1, seenSignals: 0, status: 'waiting' });
+      clock.advance(1);
+      const none = { ...ben, agents: [], limit: 10 };
+      assert.deepEqual(await journal.claimDue(none), []);
+      assert.deepEqual(await journal.claimDue({ ...none, exceptTenants: ['acme'] }), []);
+      assert.deepEqual(await journal.claimParked(none), []);
+      assert.equal(await journal.nextDue([]), undefined);
+    },
+  },
+  {
     name: 'no more due runs are claimed than were asked for, and each by one owner',
     async run({ journal }) {
       const runs = ['r1', 'r2', 'r3', 'r4', 'r5'] as const;
