@@ -180,13 +180,15 @@ describe('a SQLite journal', () => {
     const pass = diskOf(0);
     const journal = openJournal(temporaryFile());
     const claims = await withRuns(journal, ...Array.from({ length: 20 }, (_, index) => `r${index}`));
+    const signal = (key: string) => journal.events.signal({ tenant: 'local', key, id: key, payload: 1, keepMs: 1_000 });
+    // The last commit was for one alone.
+    await signal('first');
     const syncs = countSyncs();
     const before = syncs();
     const writes: (Promise<unknown> | undefined)[] = [];
     // As a busy server hears of clients: each comes when the event loop has gone round once more.
     for (const claim of claims) {
-      const signal = { tenant: 'local', key: claim.run, id: claim.run, payload: 1, keepMs: 1_000 };
-      writes.push(ofRuns ? journal.append(step(claim, 1)) : journal.events.signal(signal));
+      writes.push(ofRuns ? journal.append(step(claim, 1)) : signal(claim.run));
       await new Promise((resolve) => setImmediate(resolve));
       pass(turnMs);
     }
