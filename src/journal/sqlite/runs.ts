@@ -102,7 +102,7 @@ const longestDue = (where: string): string =>
 // lease that is over, and the leases of an owner known to be dead.
 const AGENTS = `
   WITH RECURSIVE agents (name) AS (
-    SELECT value FROM json_each(:agents)
+    SELECT DISTINCT value FROM json_each(:agents)
     UNION ALL
     SELECT (SELECT min(agent) FROM runs WHERE due_at IS NOT NULL) WHERE :agents IS NULL
     UNION ALL
@@ -486,7 +486,7 @@ export class SqliteRows {
     const which = { now, exceptTenants: JSON.stringify(exceptTenants), limit };
     this.passOver(exceptRuns);
     const find = exceptRuns.length > 0 ? this.#sql.findParkedOther() : this.#sql.findParked();
-    return agents.flatMap((agent) => find.all<RunRow & Record<string, never>>({ ...which, agent }));
+    return [...new Set(agents)].flatMap((agent) => find.all<RunRow & Record<string, never>>({ ...which, agent }));
   }
 
   #namedParked({ agents, exceptTenants = [], exceptRuns = [] }: ParkedRequest, runs: readonly string[]): RunRow[] {

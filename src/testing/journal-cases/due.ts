@@ -72,6 +72,18 @@ export const dueCases: readonly JournalCase[] = [
     },
   },
   {
+    name: 'an agent that is asked for twice is asked for once',
+    async run({ journal, clock }) {
+      const twice = { ...ben, agents: ['finish', 'finish'], limit: 10 };
+      for (const run of ['r1', 'r2']) await journal.create(newRun(run));
+      const claimed = await journal.claimDue(twice);
+      assert.deepEqual(runsOf(claimed), ['r1', 'r2']);
+      for (const { claim } of claimed) await journal.release(claim, { wakeInMs: 1, seenSignals: 0, status: 'waiting' });
+      clock.advance(1);
+      assert.deepEqual(runsOf(await journal.claimParked(twice)).sort(), ['r1', 'r2']);
+    },
+  },
+  {
     name: 'nothing is due for a process that asks for no agent',
     async run({ journal, clock }) {
       await journal.create(newRun('r1'));
