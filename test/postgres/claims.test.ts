@@ -4,12 +4,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import type { ClaimedRun, Journal } from '#journal';
 import { postgresJournal } from '#journal/postgres';
 import { ana, createClaimed } from '#testing';
-import { postgresUrl } from '../kit/postgres.ts';
-
-interface Statement {
-  readonly text: string;
-  readonly values: readonly unknown[];
-}
+import { postgresUrl, type Statement, statementsOver } from '../kit/postgres.ts';
 
 interface PlanNode {
   readonly 'Relation Name'?: string;
@@ -42,14 +37,7 @@ describe('claims on Postgres', async () => {
     const schema = `claims_${crypto.randomUUID().slice(0, 8)}`;
     const pool = new pg.Pool({ connectionString: url, max: 1 });
     pool.on('error', () => {});
-    const said: Statement[] = [];
-    pool.on('connect', (client) => {
-      const { query } = client;
-      client.query = ((given: unknown, ...more: unknown[]) => {
-        if (typeof given === 'object' && given !== null && 'values' in given) said.push(given as Statement);
-        return Reflect.apply(query, client, [given, ...more]);
-      }) as typeof query;
-    });
+    const said = statementsOver(pool);
     const journal = postgresJournal({ pool }, { schema });
     onTestFinished(async () => {
       await journal.close();

@@ -4,14 +4,9 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Journal } from '#journal';
 import { postgresJournal } from '#journal/postgres';
 import { ana, claimFirst } from '#testing';
-import { postgresUrl } from '../kit/postgres.ts';
+import { postgresUrl, statementsOver } from '../kit/postgres.ts';
 import { asAdmin } from '../kit/roles.ts';
 import { furnish, ours, separated } from './separated.ts';
-
-interface Statement {
-  readonly text: string;
-  readonly values: unknown[];
-}
 
 describe('plans of statements on separated tenants', async () => {
   const admin = await postgresUrl();
@@ -30,18 +25,11 @@ describe('plans of statements on separated tenants', async () => {
     await furnish(place.open(ours), ours);
     await asAdmin(place.admin, many(place.schema));
     await asAdmin(place.admin, `ANALYZE ${place.schema}.runs`);
-    const said: Statement[] = [];
     const pool = new pg.Pool({ connectionString: place.url, max: 1 });
     onTestFinished(() => pool.end());
     // The server may end before its idle connection does.
     pool.on('error', () => {});
-    pool.on('connect', (client) => {
-      const { query } = client;
-      client.query = ((given: unknown, ...more: unknown[]) => {
-        if (typeof given === 'object' && given !== null && 'values' in given) said.push(given as Statement);
-        return Reflect.apply(query, client, [given, ...more]);
-      }) as typeof query;
-    });
+    const said = statementsOver(pool);
     const of = tenant === undefined ? {} : { tenant };
     const journal = postgresJournal({ pool }, { schema: place.schema, rls: true, ...of });
     onTestFinished(() => journal.close());

@@ -1,16 +1,8 @@
 /** The questions of a task, in words and as data, and how a message answers them. */
-import {
-  asksForBudget,
-  asksOpenly,
-  defined,
-  isJsonObject,
-  type Json,
-  type JsonObject,
-  readRemember,
-  type TaskPause,
-} from '#core';
-import type { Approval, PauseAnswer } from '#runtime';
+import { asksForBudget, asksOpenly, defined, isJsonObject, type Json, type JsonObject, type TaskPause } from '#core';
+import type { PauseAnswer } from '#runtime';
 import { loginOf, questionOf, shownOf } from '../pause-words.ts';
+import { rememberIn } from '../remember-in.ts';
 import type { A2aMessage } from './wire.ts';
 
 /** The questions in words, for a person or a model. */
@@ -118,12 +110,6 @@ function verdictIn(data: JsonObject | undefined, words: string): PauseAnswer | u
   if (data !== undefined) return undefined;
   if (YES.test(words)) return { kind: 'approve' };
   return NO.test(words) ? { kind: 'reject' } : undefined;
-}
-
-/** Whether the answer holds for questions to come. @throws PilotageError `payload_invalid`. */
-function rememberIn(data: JsonObject | undefined): Pick<Approval, 'remember'> {
-  const remember = data?.['remember'] ?? null;
-  return remember === null ? {} : { remember: readRemember(remember) };
 }
 
 function dataIn({ parts }: A2aMessage): JsonObject | undefined {

@@ -7,12 +7,12 @@ import {
   type Json,
   type JsonObject,
   PilotageError,
-  readRemember,
   type TaskPause,
 } from '#core';
 import { clientCallId } from '#messages';
-import type { Approval, PauseAnswer } from '#runtime';
+import type { PauseAnswer } from '#runtime';
 import { questionOf, shownOf } from '../pause-words.ts';
+import { rememberIn } from '../remember-in.ts';
 import type { Mapper } from './mapper.ts';
 import type { Interrupt, ResumeEntry } from './protocol.ts';
 
@@ -119,11 +119,6 @@ function decision(id: string, payload: Json | undefined): PauseAnswer {
   if (approved !== true) throw unclear(id, '{ approved: true } or { approved: false }');
   const args = isJsonObject(payload) ? payload['editedArgs'] : undefined;
   return { kind: 'approve', ...(args !== undefined && args !== null && { args }), ...rememberIn(payload) };
-}
-
-function rememberIn(payload: Json | undefined): Pick<Approval, 'remember'> {
-  const remember = isJsonObject(payload) ? payload['remember'] : undefined;
-  return remember === undefined || remember === null ? {} : { remember: readRemember(remember) };
 }
 
 function settlement(id: string, payload: Json | undefined): PauseAnswer {
