@@ -29,6 +29,7 @@ const config: UserConfig = defineConfig({
     'src/flow/index.ts',
     'src/engine/index.ts',
     'src/engine/restate.ts',
+    'src/telemetry/index.ts',
     'src/flow/document/flow-from.ts',
     'src/server/index.ts',
     'src/server/mcp/index.ts',

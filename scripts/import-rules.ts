@@ -80,6 +80,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
 export const RESERVED: Readonly<Record<string, RegExp>> = {
   '@ag-ui/encoder': /^src\/server\/ag-ui\/encoding\.ts$/,
   '@ai-sdk/openai-compatible': /^src\/model\/openai-compatible\.ts$/,
+  '@opentelemetry/api': /^src\/telemetry\/[^/]+\.ts$/,
   '@modelcontextprotocol/server': /^src\/server\/mcp\/[^/]+\.ts$/,
   jose: /^src\/server\/auth\/jwt\.ts$/,
   'node:sqlite': /^src\/journal\/sqlite\/[^/]+\.ts$/,

@@ -17,6 +17,7 @@ import type { ArtifactStore } from '#journal';
 import type { ApprovedCall, AwayCall, OpenStep, WaitingCall } from '#state';
 import type { AuthorisedTools, NamedHandle, ReadyAgentTool } from '#tools';
 import type { HeldLease } from '../loop/held-lease.ts';
+import type { RunTracing } from '../loop/run-tracing.ts';
 import type { Attempt } from './attempt.ts';
 import type { CallStorePorts } from './call-store.ts';
 import type { RunStreams } from './call-streams.ts';
@@ -105,6 +106,7 @@ export interface DispatchPorts {
   /** The long-term store for this run's calls. */
   readonly store: CallStorePorts;
   readonly streams: RunStreams;
+  readonly tracing: RunTracing | undefined;
   /** What the run was started with beside its query. */
   readonly meta: JsonObject;
   /** A model reads what the calls of the run come to. */

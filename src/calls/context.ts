@@ -24,6 +24,7 @@ import {
 import { type ArtifactStore, storeIfLarge } from '#journal';
 import type { WaitingCall } from '#state';
 import type { ArtifactDescription, AwaitedEvent, HandleSet, Question, ToolContext } from '#tools';
+import type { RunTracing } from '../loop/run-tracing.ts';
 import type { Attempt } from './attempt.ts';
 import { CallStore, type CallStorePorts } from './call-store.ts';
 import { CallStreams, type RunStreams } from './call-streams.ts';
@@ -47,6 +48,10 @@ export interface OwnCall {
   readonly tools: ToolView;
 }
 
+export function placeOf({ open, index }: Pick<OwnCall, 'open' | 'index'>): CallPlace {
+  return { step: open.move.step, call: index };
+}
+
 interface ContextPorts {
   readonly spending: ToolSpending;
   readonly clock: Clock;
@@ -59,6 +64,7 @@ interface ContextPorts {
   /** The long-term store for this run's calls. */
   readonly store: CallStorePorts;
   readonly streams: RunStreams;
+  readonly tracing: Pick<RunTracing, 'traceparent'> | undefined;
   /** Tells whoever reads the run, or one above it. */
   tellChunk(call: OwnCall, piece: Piece): void;
   /** What `context.once` has recorded of the call. */
@@ -128,6 +134,10 @@ export class CallContext implements ToolContext<HandleSet>, Spender {
 
   get skills(): SkillView {
     return this.#ports.skills;
+  }
+
+  get traceparent(): string | undefined {
+    return this.#ports.tracing?.traceparent(placeOf(this.#call));
   }
 
   get emit(): ToolContext['emit'] {

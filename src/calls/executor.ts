@@ -26,6 +26,7 @@ import { awayCall, hasBegun, hasNewGoal, isHeld, mayGiveUp, type OpenStep, type 
 import type { AuthorisedTools } from '#tools';
 import type { DriverDeps } from '../loop/driver-deps.ts';
 import type { HeldLease } from '../loop/held-lease.ts';
+import type { RunTracing } from '../loop/run-tracing.ts';
 import type { RunWriter } from '../loop/run-writer.ts';
 import type { Landing } from '../tasks/spawn.ts';
 import { argsOf } from './arguments.ts';
@@ -37,7 +38,7 @@ import type { Call, DispatchPorts, HeldCall } from './call-ports.ts';
 import { RunStore } from './call-store.ts';
 import { RunStreams } from './call-streams.ts';
 import { CallsAside } from './calls-aside.ts';
-import type { OwnCall, Piece } from './context.ts';
+import { type OwnCall, type Piece, placeOf } from './context.ts';
 import { keyPrefixOf } from './doubt.ts';
 import { EarlierCalls, type EarlierPorts, type KnownTool } from './earlier-calls.ts';
 import { endAgentCall, endOfTask, givenCall, type OwnPorts } from './functionless-calls.ts';
@@ -62,6 +63,7 @@ export interface CallPorts {
   begin(step: number, call: number, costMicroUsd: number | undefined, repeatable: boolean): Promise<boolean>;
   readonly writer: Pick<RunWriter, 'commit' | 'isWriting' | 'untilWritten'>;
   readonly lease: HeldLease;
+  readonly tracing: RunTracing | undefined;
   /** Asks the store whether the run is this process's still, and looks at what was said to it. @throws PilotageError `lease_lost`. */
   prove(): Promise<void>;
   tools(): AuthorisedTools;
@@ -146,12 +148,8 @@ export class Calls {
       isReadByModel: deps.planner.modelDriven === true,
       meta: state.context.meta ?? NO_META,
       skills: skillView(state.context.skills),
-      hold: (call, asked) =>
-        this.questions.ask(
-          { step: call.open.move.step, call: call.index },
-          asked,
-          call.waiting?.startedAt ?? clock.now(),
-        ),
+      hold: (call, asked) => this.questions.ask(placeOf(call), asked, call.waiting?.startedAt ?? clock.now()),
+      tracing: ports.tracing,
       kept: { state, artifacts, writing: new Map(), write: (body) => ports.writer.commit([body]) },
       store: new RunStore(deps, state),
       streams: new RunStreams(deps, ports.lease),

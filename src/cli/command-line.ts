@@ -1,6 +1,6 @@
 /** From the words of a command line to the command that carries them out, and to the exit code. */
 import { readFileSync } from 'node:fs';
-import { describeThrown, knowKeysOf, PilotageError, Redaction } from '#core';
+import { describeThrown, knowKeysOf, PilotageError, Redaction, withTraceparent } from '#core';
 import { HELP } from './help.ts';
 import { type Command, type Parsed, parseCommandLine } from './options.ts';
 import { codeOfError, EXIT, type Terminal, UsageError } from './terminal.ts';
@@ -57,8 +57,11 @@ async function commandOf({ command, words, options }: Command, terminal: Termina
         options,
         terminal,
       );
-    case 'run':
-      return (await import('./run-command.ts')).runCommand(subject, options, terminal);
+    case 'run': {
+      // What a build or another program has begun, by its environment.
+      const { runCommand } = await import('./run-command.ts');
+      return withTraceparent(process.env['TRACEPARENT'], () => runCommand(subject, options, terminal));
+    }
     case 'work':
       return (await import('./work-command.ts')).workCommand(options, terminal);
     case 'serve':

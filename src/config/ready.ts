@@ -77,6 +77,7 @@ const CONFIG: ConfigShape<Config> = {
   policy: aFunction,
   redact: shape<RedactionOptions>({ rules: anything, also: anything }),
   migrate: aFunction,
+  telemetry: check('what openTelemetry() of pilotage/telemetry gives', isRecord),
   planningHints: shape<NonNullable<Config['planningHints']>>({ constraints: text, preferredTools: texts }),
   server: shape<ServerPart>({
     ...{ parts: check('a list of parts, such as [api()]', isParts), authenticate: aFunction, errorText: aFunction },

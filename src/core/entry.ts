@@ -84,6 +84,8 @@ export interface Started {
   readonly undo?: RunUndo;
   /** Tools that whoever started the run carries out. */
   readonly clientTools?: readonly ClientToolSpec[];
+  /** The W3C traceparent of what started the run, or the run at the root of its tree. Absent: it is a trace of its own. */
+  readonly trace?: string;
   /** When the content of the run was erased: what is left are skeletons of its entries. Milliseconds since the epoch. */
   readonly erased?: number;
 }

@@ -513,6 +513,22 @@ export {
   UNDO_TASK,
 } from './tool.ts';
 export {
+  givenTraceparent,
+  parentSpanId,
+  partSpanId,
+  type RunTrace,
+  readTraceparent,
+  runSpanId,
+  type SpanPlace,
+  type Telemetry,
+  type TracedAbout,
+  type TracedPart,
+  type TracedRun,
+  traceIdOf,
+  traceparentOf,
+  withTraceparent,
+} from './trace.ts';
+export {
   type AcceptedMessage,
   type Continued,
   keptFrom,

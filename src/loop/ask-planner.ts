@@ -97,8 +97,9 @@ function askForMove(ask: Ask, view: RunView, startedAt: number): Made | Promise<
   const { deps, attempt, signal } = ask;
   const step = nextStep(ask.state);
   const said: StreamedText = { text: '', reasoning: '' };
+  const next = () => moveOf(deps.planner.next(view, signal.signal), ask, said);
   return attempt.run(
-    () => moveOf(deps.planner.next(view, signal.signal), ask, said),
+    () => (ask.tracing === undefined ? next() : ask.tracing.within({ step }, next)),
     (settled) => {
       if (ask.attempt.aborted) return stopped(said, step, startedAt, settled, ask);
       return answerOf(settled, step, startedAt, ask, said);
@@ -114,10 +115,10 @@ function stopped(said: StreamedText, step: number, startedAt: number, settled: S
 
 /** The history is shortened by an entry of its own; the driver then asks again, with the shorter one. */
 function compactFirst(ask: Ask, view: RunView, startedAt: number): Made | Promise<Made> {
-  const { deps, attempt, signal, state } = ask;
+  const { attempt, signal, state } = ask;
   const step = nextStep(state);
   return attempt.run(
-    () => deps.planner.compact?.(view, signal.signal),
+    () => compact(ask, view, step),
     (settled): Made | Promise<Made> => {
       if (attempt.aborted) return stopped(NOTHING_SAID, step, startedAt, settled, ask);
       if (settled.kind === 'abandoned' || settled.kind === 'timeout') return undefined;
@@ -126,6 +127,11 @@ function compactFirst(ask: Ask, view: RunView, startedAt: number): Made | Promis
     },
     { signal },
   );
+}
+
+function compact({ deps: { planner }, signal, tracing }: Ask, view: RunView, step: number) {
+  const make = () => planner.compact?.(view, signal.signal);
+  return tracing === undefined ? make() : tracing.within({ step }, make);
 }
 
 async function shorter(given: CompactionAttempt, step: number, ask: Ask): Promise<readonly EntryBody[]> {

@@ -36,6 +36,7 @@ import type { AuthorisedTools } from '#tools';
 import type { Attempt, Settled } from '../calls/attempt.ts';
 import type { CallLimit, DriverDeps } from './driver-deps.ts';
 import type { Before } from './earlier-turns.ts';
+import type { RunTracing } from './run-tracing.ts';
 
 export interface Ask {
   readonly deps: DriverDeps;
@@ -53,6 +54,7 @@ export interface Ask {
   readonly signal: LazySignal;
   /** Where deltas go; without it the planner need not stream. */
   readonly tell: ((delta: SpokenDelta) => void) | undefined;
+  readonly tracing: RunTracing | undefined;
   /** The run is being ended, by a cancel or by its deadline, and not only given to another process. */
   readonly isEnding: () => boolean;
   /** Told when the move is a plan that the planner goes on with. */

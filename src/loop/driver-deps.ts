@@ -11,6 +11,7 @@ import {
   type Namespace,
   type Planner,
   type Redaction,
+  type Telemetry,
   type TurnStarted,
   type UndoOptions,
 } from '#core';
@@ -107,6 +108,8 @@ export interface DriverDeps extends Pick<ReadyAgent, 'agent' | 'planner' | 'tool
   reopenTasks(run: string, by: Caller | undefined): Promise<void>;
   /** The task, which has reached its goal, undoes what it did, for the run above it. Why it does not. */
   undoTask(task: string, owner: string): Promise<ErrorData | undefined>;
+  /** Where its runs are traced and counted. */
+  readonly telemetry?: Telemetry;
   /** Called with a fault that ends nothing but must be seen. */
   onFault(error: unknown): void;
 }

@@ -48,6 +48,7 @@ import { type Exit, giveBack, giveUp, type Held, lost, park, reasonOf, tellPause
 import { Moves } from './moves.ts';
 import { type Next, type NextDeps, next, stopsAt } from './next.ts';
 import { recalled } from './recall.ts';
+import { runTracing } from './run-tracing.ts';
 import { type Changes, isEnding, RunWriter } from './run-writer.ts';
 import { Undo } from './undo.ts';
 
@@ -115,7 +116,8 @@ export class RunDriver {
       isToldToUndo: (task) => this.#told.has(task),
     };
     const isLettingGo = (): boolean => this.#isLettingGo();
-    this.#writer = new RunWriter(deps, state, lease, () => this.#inbox, isLettingGo);
+    const tracing = runTracing(state, deps);
+    this.#writer = new RunWriter(this.#held, () => this.#inbox, isLettingGo, tracing);
     const commit = (bodies: readonly EntryBody[], changes: Changes): Promise<void> | undefined =>
       this.#commit(bodies, changes);
     const onHeard = (): void => this.#calls.nudge();
@@ -128,7 +130,7 @@ export class RunDriver {
     const heard = { isBoundary, onCancel, onCallCancelled, onHeard };
     this.#inbox = new RunInbox({ deps, state, tools, commit, untilWritten, ...heard }, hasNews);
     const isEnding = (): boolean => this.#stop !== undefined && !this.#isLettingGo();
-    this.#moves = new Moves({ deps, state, kept, tools, isEnding, onMore: onHeard });
+    this.#moves = new Moves({ deps, state, kept, tracing, tools, isEnding, onMore: onHeard });
     this.#undo = new Undo({ deps, state, tools });
     this.#deadline = new Deadline(clock, () => this.#halt('deadline'));
     this.#calls = new Calls({
@@ -140,6 +142,7 @@ export class RunDriver {
       },
       writer: this.#writer,
       lease,
+      tracing,
       prove: async () => this.#inbox.hear(await lease.prove()),
       tools,
     });

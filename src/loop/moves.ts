@@ -10,12 +10,14 @@ import { earlierTurns, hasEarlierTurns, NOTHING_BEFORE } from './earlier-turns.t
 import { cutOff } from './growth.ts';
 import { loadInputs } from './inputs.ts';
 import type { GivenToRun, Kept } from './kept.ts';
+import type { RunTracing } from './run-tracing.ts';
 import { channelOf } from './said.ts';
 
 export interface MovePorts {
   readonly deps: DriverDeps;
   readonly state: RunState;
   readonly kept: Kept;
+  readonly tracing: RunTracing | undefined;
   tools(): AuthorisedTools;
   /** The run is being ended, by a cancel or by its deadline, and not only given to another process. */
   isEnding(): boolean;
@@ -121,6 +123,7 @@ export class Moves {
       cache: kept.cache,
       attempt: this.#attempt,
       signal: this.#signal,
+      tracing: this.#ports.tracing,
       tell,
       isEnding,
       grows: this.#grows,

@@ -38,7 +38,9 @@ import { toldBy } from '../tasks/ending.ts';
 import { takeUndelivered } from './controls.ts';
 import type { DriverDeps } from './driver-deps.ts';
 import { type HeldLease, momentOf } from './held-lease.ts';
+import type { Held } from './let-go.ts';
 import { runsAfter, wordsBehindCancel } from './next-turn.ts';
+import type { RunTracing } from './run-tracing.ts';
 
 /** What an append carries beside its entries. */
 export type Changes = Pick<
@@ -72,12 +74,19 @@ export class RunWriter {
   readonly #lease: HeldLease;
   readonly #inbox: () => Hearing;
   readonly #isLettingGo: () => boolean;
+  readonly #tracing: RunTracing | undefined;
   #committing: Promise<void> | undefined;
   /** Why an append failed that perhaps has landed all the same. */
   #unknown: { readonly error: unknown } | undefined;
 
   /** @param isLettingGo the run is to be given back: then nothing is held for the store for long. */
-  constructor(deps: DriverDeps, state: RunState, lease: HeldLease, inbox: () => Hearing, isLettingGo: () => boolean) {
+  constructor(
+    { deps, state, lease }: Held,
+    inbox: () => Hearing,
+    isLettingGo: () => boolean,
+    tracing: RunTracing | undefined,
+  ) {
+    this.#tracing = tracing;
     this.#deps = deps;
     this.#state = state;
     this.#lease = lease;
@@ -283,7 +292,10 @@ export class RunWriter {
     const { hub, woke } = this.#deps;
     const { run } = this.#state.identity;
     // That they follow was asked when the request was made, and nothing else changes the state meanwhile.
-    for (const entry of entries) applyFitting(this.#state, entry);
+    for (const entry of entries) {
+      this.#tracing?.recorded(entry);
+      applyFitting(this.#state, entry);
+    }
     // A signal that was kept for the event came with it, and nobody tells of that.
     if (waits?.adds?.some(({ key }) => key !== undefined)) this.#inbox().look();
     if (starts !== undefined) for (const { identity } of starts) woke(identity.run);

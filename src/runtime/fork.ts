@@ -239,8 +239,8 @@ function cutBefore(entries: readonly Entry[], step: number): number {
 }
 
 function startOf(first: Started & Entry, { identity, agent, pin }: ForkPlan): Started & Entry {
-  // It begins at once, nobody's schedule has started it, and its time is not that of the run.
-  const { task: _, startsAt: __, schedule: ___, turn, ...others } = first;
+  // It begins at once, neither a schedule nor the request that its trace names has started it, and its time is not that of the run.
+  const { task: _, startsAt: __, schedule: ___, trace: ____, turn, ...others } = first;
   const started = turn === undefined ? others : { ...others, turn: withoutDeadline(turn) };
   return { ...started, identity, agent, pin, conversation: false };
 }

@@ -8,6 +8,7 @@ import {
   defined,
   type Entry,
   givenLimits,
+  givenTraceparent,
   type Identity,
   type Labels,
   type Limits,
@@ -42,7 +43,7 @@ export interface Starting {
   readonly undoing: UndoOptions;
   /** How files of messages are taken. */
   readonly files: FileOptions | undefined;
-  readonly deps: Pick<DriverDeps, 'artifacts' | 'redaction'>;
+  readonly deps: Pick<DriverDeps, 'artifacts' | 'redaction' | 'telemetry' | 'onFault'>;
 }
 
 /** What the entry has beside what the caller gave. */
@@ -97,12 +98,23 @@ export async function firstEntry(
       turn: turn && { ...turn, ...defined({ deadlineMs }) },
       schedule,
       startsAt,
+      trace: parentOf(deps),
       history,
       context,
       continues: await remembered?.(),
     }),
   };
   return deps.redaction.entry(deepFreeze({ ...started, ...more }));
+}
+
+/** A telemetry that throws hinders no run. */
+function parentOf({ telemetry, onFault }: Starting['deps']): string | undefined {
+  try {
+    return telemetry?.parent() ?? givenTraceparent();
+  } catch (error) {
+    onFault(error);
+    return givenTraceparent();
+  }
 }
 
 function beginning(

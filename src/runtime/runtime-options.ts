@@ -1,6 +1,6 @@
 /** What a runtime is made of and how it behaves. */
 
-import type { Clock, Limits, OptionShape, RedactionOptions, ToolPolicy, UndoOptions } from '#core';
+import type { Clock, Limits, OptionShape, RedactionOptions, Telemetry, ToolPolicy, UndoOptions } from '#core';
 import type { Journal } from '#journal';
 import type { FileOptions } from '#messages';
 import type { ProgressGuard } from '../loop/progress-guard.ts';
@@ -89,6 +89,8 @@ export interface RuntimeOptions extends AgentParts, UndoOptions {
   readonly redact?: RedactionOptions;
   /** Called when this process takes a run up, and when it lets go of it, how, and for what it is paused: for logs, counters and alerts. What it throws goes to `onFault`. */
   readonly onRun?: (news: RunNews) => void;
+  /** Where runs are traced and counted, such as `openTelemetry()` of `pilotage/telemetry`. Default: nowhere. */
+  readonly telemetry?: Telemetry;
   /** Called with faults that no caller waits for. Default: a process warning. */
   readonly onFault?: (error: unknown) => void;
 }
@@ -118,6 +120,7 @@ export const RUNTIME_OPTIONS: OptionShape<RuntimeOptions> = {
   policy: 'function?',
   migrate: 'function?',
   onRun: 'function?',
+  telemetry: 'object?',
   onFault: 'function?',
   onFail: 'any?',
   undo: 'object?',

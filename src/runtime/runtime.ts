@@ -557,7 +557,7 @@ export class Runtime {
       handles: new Handles({ clock: this.#clock, onFault }),
       hub: this.#hub,
       progress: this.#options.progress ?? {},
-      ...defined({ patienceMs: this.#options.patienceMs }),
+      ...defined({ patienceMs: this.#options.patienceMs, telemetry: this.#options.telemetry }),
       turnStarted: async (state, signal) => {
         const load = this.#options.history?.load?.bind(this.#options.history);
         const started = await turnStarted(state, deps, { ...this.#memory, afresh: load !== undefined });

@@ -3,7 +3,7 @@
  * are Pilotage's own API and the protocols of clients.
  */
 import { Hono } from 'hono';
-import { assertOptions, type OptionShape, PilotageError } from '#core';
+import { assertOptions, type OptionShape, PilotageError, withTraceparent } from '#core';
 import type { Runtime } from '#runtime';
 import { type Access, type Authenticate, assertAccess } from './access.ts';
 import { bodyGuard, type GuardOptions, guards } from './guard.ts';
@@ -72,7 +72,8 @@ function createApp(options: HandlerOptions): Hono<ServerEnv> {
     if (access instanceof Response)
       return parts.reduce((refusal, part) => part.refused?.(raw, refusal) ?? refusal, access);
     context.set('visit', new Visit(access, runtime, slots, raw));
-    return next();
+    // Runs that the request starts belong to its trace.
+    return withTraceparent(raw.headers.get('traceparent') ?? undefined, next);
   });
   app.use(bodyGuard(options));
   const context: PartContext = { runtime, errorText, onFault };

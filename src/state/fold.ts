@@ -87,6 +87,7 @@ export function openState(entry: Entry): RunState {
     continues,
     turn: entry.turn ?? null,
     heard: NONE,
+    trace: entry.trace ?? null,
     erased: entry.erased ?? null,
     recalled: null,
     context,

@@ -295,6 +295,8 @@ export interface RunState {
   turn: TurnOrigin | null;
   /** Messages of its session that it has heard since. Replaced when it grows. */
   heard: readonly AcceptedMessage[];
+  /** The traceparent of what started it. */
+  readonly trace: string | null;
   /** When its content was erased. */
   erased: number | null;
   /** What it is told of the memory of its user. */

@@ -11,7 +11,7 @@ import { copySteps, packBlocks, packJson, stepsBehindBlocks, stepsIn, storableBl
  * Which fold has made a state: a snapshot of another one is thrown away. It is raised with every change of the code that the state depends on;
  * `test/state/fold-version.test.ts` fails when that was forgotten.
  */
-export const FOLD_VERSION = 8;
+export const FOLD_VERSION = 9;
 
 /** A state as bytes. The steps that do not change any more are in blocks, each of which is stored once. */
 export interface PackedState {

@@ -225,6 +225,7 @@ function newTask(state: RunState, at: CallPlace, now: number, task: NewTask): Ne
     task: { parent, root, depth: depth + 1, kind, description, group, onCancel },
     ...(fork === null ? {} : { fork }),
     ...(undo === undefined ? {} : { undo }),
+    ...(state.trace === null ? {} : { trace: state.trace }),
     ...(whileAsked === 'keep' || planner?.whileAsked === 'keep' ? { whileAsked: 'keep' } : {}),
   });
   return { identity: first.identity, priority, entries: [first] };

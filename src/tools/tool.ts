@@ -52,6 +52,8 @@ export interface ToolContext<H extends HandleSet = NoHandles> {
   readonly meta: JsonObject;
   /** The skills that the run was given. */
   readonly skills: SkillView;
+  /** The W3C traceparent of this call, for what it asks of other programs. Absent when the runtime has no `telemetry`. */
+  readonly traceparent?: string | undefined;
   /** The live values of the handles that the tool names. `reconcile` gets none. */
   readonly handles: LiveHandles<H>;
   /**

@@ -135,6 +135,7 @@ function withCall(own: ToolContext, context: unknown): object {
     tools,
     meta,
     skills,
+    traceparent,
     handles,
     emit,
     discover,
@@ -150,7 +151,7 @@ function withCall(own: ToolContext, context: unknown): object {
     once,
   } = own;
   const ours: ToolContext = {
-    ...{ signal, idempotencyKey, identity, attempt, tools, meta, skills, handles },
+    ...{ signal, idempotencyKey, identity, attempt, tools, meta, skills, traceparent, handles },
     ...{ emit, discover, saveArtifact, artifact, store, stream, model, spent, ask, sleep, event, once },
   };
   return { ...ours, ...callOf(own, context), abortSignal: signal };

@@ -1,5 +1,5 @@
 /** A client of another agent over A2A 1.0, with what `a2aTool` needs. */
-import { isJsonObject, type Json, type JsonObject } from '#core';
+import { defined, givenTraceparent, isJsonObject, type Json, type JsonObject } from '#core';
 import { explainSchemaError, firstIssues, schemaErrors } from '#schema';
 import { NotSent, OutcomeUnknown, ToolFailure } from '#tools';
 import { BEGUN, PEER_CARD, PEER_TASK, PEER_TASKS } from './peer-shapes.ts';
@@ -129,6 +129,8 @@ export class A2aClient {
 
   async #fetch(url: string, method: string, body: JsonObject | undefined, signal: AbortSignal): Promise<Answer> {
     const headers = {
+      // The call that asks is what the agent's own run is a part of.
+      ...defined({ traceparent: givenTraceparent() }),
       ...(await this.#options.headers()),
       'a2a-version': PROTOCOL_VERSION,
       accept: `application/json, ${MEDIA_TYPE}`,

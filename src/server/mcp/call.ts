@@ -8,6 +8,7 @@ import {
   newRunId,
   PilotageError,
   type RunEvent,
+  withTraceparent,
 } from '#core';
 import type { PauseNotice, Run, RunResult } from '#runtime';
 import type { PartContext } from '../part.ts';
@@ -36,6 +37,8 @@ export interface CallParams {
   readonly args: JsonObject;
   readonly key: string | undefined;
   readonly progressToken: string | number | undefined;
+  /** The W3C traceparent of what asks. */
+  readonly traceparent: string | undefined;
 }
 
 /** @throws RequestRefused `request_invalid`. */
@@ -44,12 +47,18 @@ export function callParams(params: unknown): CallParams {
   if (typeof name !== 'string' || !isJsonObject(args)) {
     throw new RequestRefused('request_invalid', 'A call has the name of a tool, and its arguments are an object.');
   }
-  const { [KEY_META]: key, progressToken } = meta !== undefined && isJsonObject(meta) ? meta : {};
+  const { [KEY_META]: key, progressToken, traceparent } = meta !== undefined && isJsonObject(meta) ? meta : {};
   if (key !== undefined && (typeof key !== 'string' || key === '' || key.length > MAX_KEY_CHARS)) {
     throw new RequestRefused('request_invalid', `${KEY_META} is a text of 1 to ${MAX_KEY_CHARS} characters.`);
   }
   const token = typeof progressToken === 'string' || typeof progressToken === 'number' ? progressToken : undefined;
-  return { name, args, key, progressToken: token };
+  return {
+    name,
+    args,
+    key,
+    progressToken: token,
+    traceparent: typeof traceparent === 'string' ? traceparent : undefined,
+  };
 }
 
 export interface Begun {
@@ -77,7 +86,7 @@ function notBegun(why: string): NotBegun {
 export async function begin(
   { tools, runtime }: Ground,
   visit: Visit,
-  { name, args, key }: CallParams,
+  { name, args, key, traceparent }: CallParams,
   known?: { readonly place: string },
 ): Promise<Begun | NotBegun> {
   if (name === RUN_RESULT) return lookedUp(visit, args);
@@ -91,13 +100,14 @@ export async function begin(
   const run = at === undefined ? newRunId() : `mcp_${digestOf([...owner, typeof at === 'string' ? ['key', at] : at])}`;
   const { session = run } = visit.access.identity;
   try {
-    const started = await runtime.start(tool.query(args), {
+    const options = {
       agent: tool.agent,
       identity: { ...visit.owner, session, run },
       conversation: false,
       ...(tool.isPlain ? {} : { context: { args } }),
       ...defined({ labels: known && { [PLACE_LABEL]: known.place } }),
-    });
+    };
+    const started = await withTraceparent(traceparent, () => runtime.start(tool.query(args), options));
     return { run: visit.handle(started.id, session), from: 1, isOwn: true };
   } catch (error) {
     // A flow has refused the arguments.

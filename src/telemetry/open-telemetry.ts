@@ -1,0 +1,222 @@
+/**
+ * Runs as traces and metrics of OpenTelemetry. A span is made when the journal has what it tells of, with its times, by the process that has written
+ * it; nothing is read twice, so that replays, resumed runs and readers make none.
+ */
+import {
+  type Context,
+  context,
+  INVALID_SPAN_CONTEXT,
+  isSpanContextValid,
+  type MeterProvider,
+  metrics,
+  ROOT_CONTEXT,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  TraceFlags,
+  type Tracer,
+  type TracerProvider,
+  trace,
+} from '@opentelemetry/api';
+import {
+  assertOptions,
+  type Entry,
+  type Moved,
+  type OptionShape,
+  PilotageError,
+  parentSpanId,
+  partSpanId,
+  type RunTrace,
+  readTraceparent,
+  runSpanId,
+  type Telemetry,
+  type TracedAbout,
+  type TracedPart,
+  type TracedRun,
+  traceIdOf,
+  traceparentOf,
+} from '#core';
+import { RunMetrics } from './metrics.ts';
+import { withIds } from './run-ids.ts';
+import { type CallEntry, callSpan, type EndEntry, moveSpan, runSpan, type SpanFacts } from './spans.ts';
+
+export interface OpenTelemetryOptions {
+  /** What makes spans, with `runIds` as its `idGenerator`. Default: the provider that the program has registered. */
+  readonly tracerProvider?: TracerProvider;
+  /** What counts. Default: the provider that the program has registered. */
+  readonly meterProvider?: MeterProvider;
+  /**
+   * True: spans also say what was asked, said and answered, and the arguments and results of calls, as the journal has them (`redact` comes
+   * first). Default false.
+   */
+  readonly content?: boolean;
+}
+
+const OPTIONS: OptionShape<OpenTelemetryOptions> = {
+  tracerProvider: 'object?',
+  meterProvider: 'object?',
+  content: 'flag?',
+};
+const SCOPE = 'pilotage';
+const NO_SPAN = trace.wrapSpanContext(INVALID_SPAN_CONTEXT);
+
+/** What was found out about the program's provider. */
+interface Found {
+  /** It gives spans ids of its own, which was told. */
+  foreignIds: boolean;
+}
+
+/**
+ * For the option `telemetry` of a runtime: each run is a span `invoke_agent`, with a span `chat` for each reply of a model and `execute_tool` for
+ * each call below it, tasks below the calls that started them, and all of it in one trace, whichever processes carry the run out.
+ * @throws PilotageError `invalid_config`.
+ */
+export function openTelemetry(options: OpenTelemetryOptions = {}): Telemetry {
+  assertOptions('openTelemetry', options, OPTIONS);
+  const { tracerProvider = trace, meterProvider = metrics, content = false } = options;
+  const counted = new RunMetrics(meterProvider.getMeter(SCOPE));
+  const tracer = tracerProvider.getTracer(SCOPE);
+  const found: Found = { foreignIds: false };
+  return {
+    parent: () => {
+      const active = trace.getSpanContext(context.active());
+      if (active === undefined || !isSpanContextValid(active)) return undefined;
+      return traceparentOf({ ...active, isSampled: (active.traceFlags & TraceFlags.SAMPLED) !== 0 });
+    },
+    of: (run) => new TracedSpans(run, { tracer, counted, found, content }),
+  };
+}
+
+/** What all runs of a runtime have in common. */
+interface Common {
+  readonly tracer: Tracer;
+  readonly counted: RunMetrics;
+  readonly found: Found;
+  readonly content: boolean;
+}
+
+class TracedSpans implements RunTrace {
+  readonly #run: TracedRun;
+  readonly #common: Common;
+  /** The run's own span: begun once in each process that drives it, so that the sampler decides, and ended by the one that ends the run. */
+  #own: { readonly id: string; readonly span: Span } | undefined;
+
+  constructor(run: TracedRun, common: Common) {
+    this.#run = run;
+    this.#common = common;
+  }
+
+  within<T>(part: TracedPart, work: () => T): T {
+    return context.with(this.#contextOf(partSpanId(this.#run.identity.run, part)), work);
+  }
+
+  traceparent(part: TracedPart): string {
+    const spanId = partSpanId(this.#run.identity.run, part);
+    return traceparentOf({ traceId: traceIdOf(this.#run), spanId, isSampled: this.#isSampled });
+  }
+
+  recorded(entry: Entry, about: TracedAbout): void {
+    switch (entry.kind) {
+      case 'moved':
+        if (entry.undoes === undefined) this.#move(entry, about);
+        return;
+      case 'call_ended':
+      case 'call_away':
+      case 'call_waits':
+        this.#call(entry, about);
+        return;
+      case 'finished':
+      case 'failed':
+        this.#end(entry);
+        return;
+      default:
+        return;
+    }
+  }
+
+  #move(entry: Moved & Entry, about: TracedAbout): void {
+    const facts = moveSpan(this.#run, entry, about, this.#common.content);
+    this.#emit(partSpanId(this.#run.identity.run, { step: entry.step }), facts);
+    this.#common.counted.move(facts, entry.usage);
+  }
+
+  #call(entry: CallEntry, about: TracedAbout): void {
+    const facts = callSpan(this.#run, entry, about, this.#common.content);
+    if (facts === undefined) return;
+    const { run } = this.#run.identity;
+    // What goes on later has spans for its parts, and the one of its end is what it asked others from.
+    this.#emit(partSpanId(entry.kind === 'call_ended' ? run : `${run}#${entry.seq}`, entry), facts);
+    if (entry.startedAt !== undefined) this.#common.counted.call(facts);
+  }
+
+  #end(entry: EndEntry): void {
+    const facts = runSpan(this.#run, entry, this.#common.content);
+    end(this.#span(), facts);
+    this.#common.counted.run(facts);
+  }
+
+  get #isSampled(): boolean {
+    const { traceFlags, traceId } = this.#span().spanContext();
+    // Without a provider nobody has decided: what comes from outside is passed on.
+    if (/^0*$/.test(traceId)) return readTraceparent(this.#run.trace ?? '')?.isSampled ?? false;
+    return (traceFlags & TraceFlags.SAMPLED) !== 0;
+  }
+
+  #span(): Span {
+    const id = runSpanId(this.#run);
+    if (this.#own?.id === id) return this.#own.span;
+    const facts = runSpan(this.#run, undefined, this.#common.content);
+    const parent = parentSpanId(this.#run);
+    const above = parent === undefined ? ROOT_CONTEXT : this.#contextOf(parent, this.#isRootSampled());
+    const span = this.#start(id, facts, above);
+    this.#own = { id, span };
+    return span;
+  }
+
+  /** As the root of the run's tree says, or as its sampler says of such a trace, whose decision nobody has written down. */
+  #isRootSampled(): boolean {
+    const { identity, task, trace: given } = this.#run;
+    if (given !== null || task === null) return readTraceparent(given ?? '')?.isSampled ?? true;
+    const root = { ...this.#run, identity: { ...identity, run: task.root }, task: null };
+    const { traceFlags } = this.#start(runSpanId(root), runSpan(root, undefined, false), ROOT_CONTEXT).spanContext();
+    return (traceFlags & TraceFlags.SAMPLED) !== 0;
+  }
+
+  #emit(id: string, facts: SpanFacts): void {
+    end(this.#start(id, facts, this.#contextOf(runSpanId(this.#run))), facts);
+  }
+
+  #start(spanId: string, { name, startedAt, attributes, isOfModel }: SpanFacts, above: Context): Span {
+    const kind = isOfModel === true ? SpanKind.CLIENT : SpanKind.INTERNAL;
+    const traceId = traceIdOf(this.#run);
+    const span = withIds({ traceId, spanId }, () =>
+      this.#common.tracer.startSpan(name, { kind, startTime: startedAt, attributes }, above),
+    );
+    const made = span.spanContext();
+    if (!isSpanContextValid(made) || made.spanId === spanId) return span;
+    if (this.#common.found.foreignIds) return NO_SPAN;
+    this.#common.found.foreignIds = true;
+    throw foreignIds();
+  }
+
+  #contextOf(spanId: string, isSampled = this.#isSampled): Context {
+    const traceFlags = isSampled ? TraceFlags.SAMPLED : TraceFlags.NONE;
+    return trace.setSpanContext(ROOT_CONTEXT, { traceId: traceIdOf(this.#run), spanId, traceFlags, isRemote: true });
+  }
+}
+
+function end(span: Span, { endedAt, attributes, errorType }: SpanFacts): void {
+  span.setAttributes(attributes);
+  if (errorType !== undefined) {
+    span.setAttribute('error.type', errorType);
+    span.setStatus({ code: SpanStatusCode.ERROR });
+  }
+  span.end(endedAt);
+}
+
+function foreignIds(): PilotageError {
+  return new PilotageError(
+    'invalid_config',
+    'The tracer provider gives spans of runs ids of its own, so that no other process could add to the trace of a run. Give the provider ours: `idGenerator: runIds`, from pilotage/telemetry.',
+  );
+}
