@@ -401,13 +401,28 @@ function withoutRoom(needs: MoveNeeds, fault: ErrorData, usage: unknown, ask: As
 
 /** Nor has a planner failed whose model refuses: that is how the run ends. */
 function refusedEnding(message: string, data: JsonObject, step: number, { deps }: Ask): readonly EntryBody[] {
-  const { usage, model, refusal } = data;
-  const about = { ...defined({ model }), message, ...(isJsonObject(refusal) ? refusal : {}) };
-  const metadata = captureObject<JsonObject>({ via: deps.planner.name, refusal: about }, 'metadata').json;
-  const decision = Object.freeze({ kind: 'finish', reason: 'refused', metadata } as const);
+  const decision = refusedBy(message, data, deps.planner.name);
   const moved: Mutable<Moved> = { kind: 'moved', step, decision, startedAt: deps.clock.now() };
+  const { usage } = data;
   if (usage !== undefined) moved.usage = readUsage(usage).usage;
-  return [moved, { kind: 'finished', reason: 'refused', metadata }];
+  return [moved, { ...decision, kind: 'finished' }];
+}
+
+function refusedBy(message: string, { model, refusal }: JsonObject, via: string) {
+  const about = { ...defined({ model }), message, ...(isJsonObject(refusal) ? refusal : {}) };
+  const { json: metadata } = captureObject<JsonObject>({ via, refusal: about }, 'metadata');
+  return Object.freeze({ kind: 'finish', reason: 'refused', metadata } as const);
+}
+
+/** What a planner that threw has decided by it, for whoever asks it without a run: the end of a run whose model refuses, or only how the run would fail. */
+export function decidedByFailing(
+  thrown: unknown,
+  step: number,
+  planner: string,
+): { readonly decision?: Decision; readonly error?: ErrorData } {
+  const { code, message, data = {}, isOurs } = Thrown.of(thrown);
+  if (isOurs && code === 'model_refused') return { decision: refusedBy(message, data, planner) };
+  return { error: { code: plannerFailed(thrown, step).error.code, message } };
 }
 
 /** The end of the run; or the pause in which somebody is asked what is to become of a plan that has failed. */

@@ -48,7 +48,8 @@ function unmade(body: EntryBody, state: RunState): readonly EntryBody[] {
   }
 }
 
-const NO_CALLS: ErrorData = {
+/** The error of a last move that was to be more than an answer. */
+export const NO_CALLS: ErrorData = {
   code: 'budget_exceeded',
   message:
     'A limit of the run is reached, and this was its last move: only an answer could be given. Nothing was carried out.',

@@ -390,10 +390,14 @@ function cutOffCalls(state: RunState, { newToken, isInFlight }: NextDeps): Pause
   return cutOff.map(({ call }) => doubtPause({ identity, open, call, why, token: newToken() }));
 }
 
+const NOT_ENDED = 'The run ended before the call did.';
+const NOT_TAKEN = 'The run ended before the call was given what its task had come to. The task says what that is.';
+
 /** Outcomes for the calls that have none when the run ends: exactly one for each, as for all others. */
 export function abandonCalls(state: RunState): CallEnded[] {
   const { open } = state;
   if (open === null || open.move.decision.kind === 'request_pause') return [];
+  const carriedOut = new Set(callsOfEndedTasks(state));
   return open.calls.flatMap((ended, call): CallEnded[] => {
     if (ended !== null) return [];
     const isBegun = open.began.some((begun) => begun.call === call && begun.once);
@@ -407,7 +411,10 @@ export function abandonCalls(state: RunState): CallEnded[] {
               message: 'The run ended while the call was under way; the call may have happened.',
             },
           }
-        : { kind: 'cancelled', error: { code: 'cancelled', message: 'The run ended before the call did.' } });
+        : {
+            kind: 'cancelled',
+            error: { code: 'cancelled', message: carriedOut.has(call) ? NOT_TAKEN : NOT_ENDED },
+          });
     const hasBegun = open.began.some((begun) => begun.call === call) || waitingCall(open, call) !== undefined;
     const attempts = awayCall(open, call)?.attempts ?? (hasBegun ? 1 : 0);
     return [callEnded({ step: open.move.step, call }, { outcome, attempts })];

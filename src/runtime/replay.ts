@@ -11,6 +11,7 @@ import {
   describeThrown,
   type Entry,
   type ErrorData,
+  type Failed,
   isMove,
   type LoadedInput,
   type Move,
@@ -25,15 +26,17 @@ import {
   validateDecision,
 } from '#core';
 import type { ArtifactStore } from '#journal';
-import { applyEntry, openState, sameDecision, viewOf, wholeMove, withheldTools } from '#state';
+import { applyEntry, nextStep, openState, type RunState, sameDecision, viewOf, wholeMove, withheldTools } from '#state';
+import { decidedByFailing } from '../loop/ask-planner.ts';
 import type { Before } from '../loop/earlier-turns.ts';
+import { NO_CALLS } from '../loop/last-move.ts';
 import { ShownMedia } from '../loop/media.ts';
 
 export interface ReplayRequest {
   /** The whole journal of the run. */
   readonly entries: readonly Entry[];
   /** The planner that is asked. A planner with a model asks the model, which costs money. */
-  readonly planner: Pick<Planner, 'next'>;
+  readonly planner: Pick<Planner, 'name' | 'next'>;
   /** The tools of a run with these scopes that has found these tools, and was started with these. */
   toolsOf(
     scopes: readonly string[],
@@ -54,7 +57,7 @@ export interface ReplayReport {
   readonly run: string;
   /** The first step that was compared; for a fork, the first step of its own. */
   readonly from: number;
-  /** How many decisions were compared, including the one that ended the run. */
+  /** How many decisions were compared, including the one that ended the run, or the failure of the planner that did. */
   readonly compared: number;
   /** The first step that would be decided otherwise; nothing is asked after it. */
   readonly divergence?: Divergence;
@@ -77,7 +80,7 @@ export interface ReplayedMove {
 
 /**
  * Stops at the first divergence. Decisions are compared as JSON without the ids of calls. An invalid decision, or one
- * that stands for a reply that could not be used, is the same only if its error has the same code.
+ * that stands for a reply that could not be used, is the same only if its error has the same code; so is the failure of a planner that ended the run.
  * @throws the signal's reason when it is aborted; PilotageError `journal_corrupt`.
  */
 export async function replayRun(request: ReplayRequest): Promise<ReplayReport> {
@@ -91,38 +94,86 @@ export async function replayRun(request: ReplayRequest): Promise<ReplayReport> {
   const report = { run: state.identity.run, from, compared: 0 };
   const cache = new RunCache();
   for (const [index, entry] of rest.entries()) {
-    // No planner has decided what is undone.
-    if (entry.kind === 'moved' && entry.step >= from && entry.undoes === undefined) {
+    const decided = decidedIn(entry, rest, index, state);
+    if (decided !== undefined && decided.step >= from) {
       if (artifacts !== undefined) await media.load(state, artifacts);
       const tools = toolsOf(state.scopes, state.found, withheldTools(state), state.clientTools);
       const view = viewOf(state, tools, false, inputs, before?.history, cache, media.view, before?.earlier);
-      const now = await untilAborted(ask(planner, view, signal), signal);
+      const now = asRecorded(state, await untilAborted(ask(planner, view, decided.step, signal), signal));
       report.compared += 1;
-      const recorded = recordedMove(wholeMove(entry, rest, index + 1));
-      if (!isSame(recorded, now)) return { ...report, divergence: { step: entry.step, recorded, now } };
+      const { step, recorded } = decided;
+      if (!isSame(recorded, now)) return { ...report, divergence: { step, recorded, now } };
     }
     applyEntry(state, deepFreeze(entry));
   }
   return report;
 }
 
+/** What the entry says that the planner has decided at which step; `undefined`: it says nothing of that. */
+function decidedIn(
+  entry: Entry,
+  rest: readonly Entry[],
+  index: number,
+  state: RunState,
+): { readonly step: number; readonly recorded: ReplayedMove } | undefined {
+  switch (entry.kind) {
+    case 'moved':
+      // No planner has decided what is undone, nor had one decided that was stopped while it spoke.
+      if (entry.undoes !== undefined || entry.fault?.code === 'cancelled') return undefined;
+      return { step: entry.step, recorded: recordedMove(wholeMove(entry, rest, index + 1)) };
+    case 'unwinding':
+      return entry.ending.kind === 'failed' ? failedIn(entry.ending, rest, index, state) : undefined;
+    case 'failed':
+      return state.unwinding === null ? failedIn(entry, rest, index, state) : undefined;
+    default:
+      return undefined;
+  }
+}
+
+/** The planner has failed, so that nothing was decided at this step. A run that went on since has the move that it went on with. */
+function failedIn(
+  { error }: Failed,
+  rest: readonly Entry[],
+  index: number,
+  state: RunState,
+): ReturnType<typeof decidedIn> {
+  const step = nextStep(state);
+  const isPlanner = error.data?.['step'] === step && error.code !== 'price_missing';
+  if (!isPlanner || rest.some(({ kind }, at) => at > index && kind === 'reopened')) return undefined;
+  return { step, recorded: { error } };
+}
+
+/** At a limit the run has recorded of the last move what was left of it. */
+function asRecorded(state: RunState, { decision, error, partial }: ReplayedMove): ReplayedMove {
+  if (state.answering === null || decision === undefined || error !== undefined)
+    return defined({ decision, error, partial });
+  const isAnswer = decision.kind === 'finish' && partial === undefined;
+  return { decision, ...defined({ partial, error: isAnswer ? undefined : NO_CALLS }) };
+}
+
 function recordedMove({ decision, rejected, fault, partial }: Moved): ReplayedMove {
   return { decision, ...defined({ error: rejected ?? fault, partial }) };
 }
 
+/** A planner that failed has decided nothing: how it failed is all that there is to compare. */
 function isSame(recorded: ReplayedMove, now: ReplayedMove): boolean {
-  if (recorded.decision === undefined || now.decision === undefined) return false;
   if (recorded.error?.code !== now.error?.code || recorded.partial !== now.partial) return false;
+  if (recorded.decision === undefined || now.decision === undefined) return now.error !== undefined;
   return sameDecision(recorded.decision, now.decision);
 }
 
-async function ask(planner: ReplayRequest['planner'], view: RunView, signal: AbortSignal): Promise<ReplayedMove> {
+async function ask(
+  planner: ReplayRequest['planner'],
+  view: RunView,
+  step: number,
+  signal: AbortSignal,
+): Promise<ReplayedMove> {
   let move: Decision | Move;
   try {
     signal.throwIfAborted();
     move = await drained(planner.next(view, signal));
   } catch (thrown) {
-    return { error: { code: 'planner_failed', message: describeThrown(thrown) } };
+    return decidedByFailing(thrown, step, planner.name);
   }
   if (typeof move !== 'object' || move === null) {
     return {

@@ -54,3 +54,13 @@ it.each([
   expect(effects).toEqual(['booked', 'unbooked']);
   expect(ending).toMatchObject({ reason: 'cancelled', metadata: { undo: { undone: [{ tool: 'clerk' }] } } });
 });
+
+it('a call that a task has carried out is told from one that had not ended when the run is cancelled at once', async () => {
+  const { effects, ending, outcome } = await cancelled(parallel([toClerk, toPerson]));
+  expect(ending).toMatchObject({ reason: 'cancelled' });
+  expect(effects).toEqual(['booked']);
+  expect(outcome).toMatchObject({
+    kind: 'cancelled',
+    error: { message: expect.stringContaining('its task had come to') },
+  });
+});

@@ -5,6 +5,7 @@ import {
   type Decision,
   type Entry,
   type Move,
+  PilotageError,
   type Planner,
   type PlannerFunction,
   type RunView,
@@ -12,16 +13,20 @@ import {
 import { type ReplayReport, type ReplayRequest, replayRun } from '#runtime';
 import { foldEntries } from '#state';
 import { createCatalogue, type Tool } from '#tools';
-import { call, finish, named, parallel, pause, script, watched } from '../kit/decisions.ts';
+import { call, finish, named, parallel, pause, sayingHello, script, watched } from '../kit/decisions.ts';
 import { echo, make } from '../kit/tools.ts';
 import { start, world } from '../kit/world.ts';
 
 const THREE = script(call('echo', { n: 1 }), parallel(named('echo', 'echo')), call('echo', { n: 3 }));
 
 /** The journal of a run to its end, or its pause. */
-async function recorded(planner: Planner | PlannerFunction, tools: readonly Tool[] = [echo]): Promise<Entry[]> {
+async function recorded(
+  planner: Planner | PlannerFunction,
+  tools: readonly Tool[] = [echo],
+  options: Parameters<typeof start>[1] = {},
+): Promise<Entry[]> {
   const made = world({ planner, tools });
-  const run = await start(made);
+  const run = await start(made, options);
   await run.result();
   await made.runtime.close();
   return made.journal.read(run.id);
@@ -137,6 +142,78 @@ describe('replayRun', () => {
     // The same words, meant this time.
     const meant: PlannerFunction = ({ trajectory: { count } }) => (count === 0 ? call('') : finish('giving up'));
     expect((await replay(entries, meant)).divergence).toMatchObject({ step: 1 });
+  });
+
+  it('asks for the step at which the planner failed, which ended the run', async () => {
+    const failures: readonly PlannerFunction[] = [
+      () => {
+        throw new Error('no key');
+      },
+      async function* () {
+        yield { type: 'text', text: 'so' };
+        throw new Error('no key');
+      },
+      () => null as never,
+      () => ({ kind: 'nothing' }) as never,
+    ];
+    for (const [index, fails] of failures.entries()) {
+      const planner: PlannerFunction = (run, signal) =>
+        run.trajectory.count === 0 ? call('echo') : fails(run, signal);
+      for (const onFail of ['keep', 'undo'] as const) {
+        const entries = await recorded(planner, [echo], { onFail });
+        expect(foldEntries(entries).ending?.kind).toBe('failed');
+        const same = await replay(entries, planner);
+        expect([index, same.compared, same.divergence]).toEqual([index, 2, undefined]);
+        expect((await replay(entries, script(call('echo')))).divergence).toMatchObject({
+          step: 1,
+          recorded: { error: { code: index === 3 ? 'invalid_decision' : 'planner_failed' } },
+          now: { decision: finish('done') },
+        });
+      }
+    }
+  });
+
+  it('asks for no step that nobody has decided: it was cancelled while its planner spoke', async () => {
+    const { planner, begun, more } = sayingHello();
+    const made = world({ planner });
+    const run = await start(made);
+    await begun.opened;
+    await run.cancel();
+    more.open();
+    await run.result();
+    await made.runtime.close();
+    const entries = await made.journal.read(run.id);
+    expect(entries.map(({ kind }) => kind)).toContain('moved');
+    expect(await replay(entries, planner)).toEqual({ run: run.id, from: 0, compared: 0 });
+  });
+
+  it('takes the last move of a run at its limit for what the planner gave, whatever was left of it', async () => {
+    const last =
+      (move: PlannerFunction): PlannerFunction =>
+      (run, signal) =>
+        run.lastMove === undefined ? call('echo', { n: run.trajectory.count }) : move(run, signal);
+    const fails = last(() => {
+      throw new Error('no key');
+    });
+    const answers = last(() => finish('so far'));
+    for (const planner of [last(() => call('echo')), last(() => pause), fails, answers]) {
+      const entries = await recorded(planner, [echo], { limits: { steps: 2, onCeiling: 'answer' } });
+      const { run } = foldEntries(entries).identity;
+      expect(await replay(entries, planner)).toEqual({ run, from: 0, compared: 2 });
+      if (planner === answers) continue;
+      expect((await replay(entries, answers)).divergence).toMatchObject({ step: 1 });
+    }
+  });
+
+  it('a model that refuses ends the run by that today, too', async () => {
+    const next: PlannerFunction = () => {
+      throw new PilotageError('model_refused', 'It will not.', { data: { model: 'm' } });
+    };
+    const planner: Planner = { name: 'model', next };
+    const entries = await recorded(planner);
+    expect(foldEntries(entries).ending).toMatchObject({ reason: 'refused' });
+    expect(await replay(entries, planner)).toMatchObject({ compared: 1 });
+    expect(await replay(entries, planner)).not.toHaveProperty('divergence');
   });
 
   it('replays a run that waits as far as it has come', async () => {

@@ -181,19 +181,28 @@ it('neither stops nor tells a turn that may not be read', async () => {
   expect((await runtime.run(turn).state()).pauses).toHaveLength(1);
 });
 
-it('names no agents to whoever asks for one that there is not', async () => {
+it('tells of an agent that may not be started as of one that there is not, and names no others', async () => {
   const { client, ask } = await served(deskWithClerk(), (_, { agent: of }) => of !== 'clerk');
   expect(await client.agents()).toMatchObject([{ name: 'desk' }]);
   const cron = '0 8 * * *';
-  const asked = [
-    ask('/runs', { ...ASK, body: JSON.stringify({ query: 'q', agent: 'nobody' }) }),
-    ask('/sessions/s/messages', { ...ASK, body: JSON.stringify({ text: 'q', agent: 'nobody' }) }),
-    ask('/schedules/daily', { ...ASK, method: 'PUT', body: JSON.stringify({ query: 'q', cron, agent: 'nobody' }) }),
-  ];
-  for (const answer of await Promise.all(asked)) {
-    const problem = await answer.json();
-    expect(problem).toMatchObject({ status: 404, code: 'agent_unknown', data: { agent: 'nobody' } });
-    expect(JSON.stringify(problem)).toContain('nobody');
-    expect(JSON.stringify(problem)).not.toMatch(/clerk|createRuntime/);
+  const told = async (agent: string) => {
+    const asked = [
+      ask('/runs', { ...ASK, body: JSON.stringify({ query: 'q', agent }) }),
+      ask('/sessions/s/messages', { ...ASK, body: JSON.stringify({ text: 'q', agent }) }),
+      ask('/schedules/daily', { ...ASK, method: 'PUT', body: JSON.stringify({ query: 'q', cron, agent }) }),
+    ];
+    return Promise.all((await Promise.all(asked)).map((answer) => answer.text()));
+  };
+  const unknown = await told('nobody');
+  for (const text of unknown) {
+    expect(JSON.parse(text)).toMatchObject({ status: 404, code: 'agent_unknown', data: { agent: 'nobody' } });
+    expect(text).not.toMatch(/clerk|createRuntime/);
   }
+  expect(await told('clerk')).toEqual(unknown.map((text) => text.replaceAll('nobody', 'clerk')));
+  // Who names no agent is told what it is about, and no agent is named.
+  const guest = await served(deskWithClerk(), (action) => action === 'read');
+  const refused = await guest.ask('/runs', { ...ASK, body: JSON.stringify({ query: 'q' }) });
+  const text = await refused.text();
+  expect([refused.status, JSON.parse(text).code]).toEqual([403, 'forbidden']);
+  expect(text).not.toMatch(/desk/);
 });

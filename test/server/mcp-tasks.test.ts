@@ -3,8 +3,11 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import { createTaskSessionFromClient } from '@modelcontextprotocol/ext-tasks/client';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { JsonObject } from '#core';
+import { agent } from '#pilotage';
+import { finish, named, parallel, script } from '../kit/decisions.ts';
 import { mcpServed, modern } from '../kit/mcp.ts';
-import { until } from '../kit/waiting.ts';
+import { make } from '../kit/tools.ts';
+import { gate, until } from '../kit/waiting.ts';
 
 const EXTENSION = { extensions: { 'io.modelcontextprotocol/tasks': {} } };
 const ASKABLE = { elicitation: { form: {} } };
@@ -128,6 +131,29 @@ describe('MCP, long runs: the extension io.modelcontextprotocol/tasks', () => {
     expect(await ask('tasks/get', { taskId })).toMatchObject({
       result: { status: 'completed', result: { structuredContent: { answer: 'A-17 is refunded. B-18 is refunded.' } } },
     });
+  });
+
+  it('asks while other calls of the run are under way, and not again once it has the answer', async () => {
+    const mayEnd = gate();
+    const [pay, hold] = [make('pay', () => 'paid', { needsApproval: true }), make('hold', () => mayEnd.opened)];
+    const planner = script(parallel(named('pay', 'hold')), finish('done'));
+    const main = agent({ name: 'scenario', planner, tools: [pay, hold] });
+    const { url, runtime } = await mcpServed({ runtime: { agents: [main] } });
+    const ask = async (method: string, params: JsonObject, capabilities: JsonObject = { ...EXTENSION, ...ASKABLE }) =>
+      (await modern(url, method, params, { capabilities })).result ?? {};
+    const taskId = String((await ask('tools/call', call))['taskId']);
+    await until(async () => (await ask('tasks/get', { taskId }))['status'] === 'input_required');
+    const { inputRequests } = (await ask('tasks/get', { taskId })) as { inputRequests: JsonObject };
+    expect((await runtime.run(taskId).record()).status).toBe('running');
+    expect(await ask('tasks/get', { taskId }, EXTENSION)).toMatchObject({
+      status: 'working',
+      statusMessage: expect.stringContaining('May pay be called'),
+    });
+    const [token = ''] = Object.keys(inputRequests);
+    await ask('tasks/update', { taskId, inputResponses: { [token]: ACCEPT } });
+    expect(await ask('tasks/get', { taskId })).toMatchObject({ status: 'working' });
+    mayEnd.open();
+    await until(async () => (await ask('tasks/get', { taskId }))['status'] === 'completed');
   });
 
   it('cancels a run, and only when it is told so: closing a connection is no word', async () => {

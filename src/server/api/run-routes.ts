@@ -20,6 +20,7 @@ import {
   listedFor,
   publicRecord,
   shownPage,
+  withNamed,
 } from './visiting.ts';
 
 const tag = 'runs';
@@ -35,7 +36,7 @@ const start = route('post /runs', {
     const { agent } = body;
     const key = keyIn(context.req.header('idempotency-key'));
     const session = sessionFor(visit, body.session, key);
-    await visit.mustStart(agent, session);
+    await withNamed(agent, () => visit.mustStart(agent, session));
     const identity = { ...visit.owner, session, run: newRunId() };
     const options = startOptionsIn(visit, body);
     const run = await visit.runtime.start(body.query, {

@@ -7,7 +7,7 @@ import { jsonAnswer } from './mount.ts';
 import * as gives from './reply-shapes.ts';
 import * as asks from './request-shapes.ts';
 import { type ApiRoute, jsonReply, none, route } from './route.ts';
-import { tenantOf } from './visiting.ts';
+import { tenantOf, withNamed } from './visiting.ts';
 
 const tag = 'schedules';
 
@@ -43,7 +43,7 @@ const put = route('put /schedules/{schedule}', {
     const only = visit.access.identity.session;
     if (only !== undefined && body.session !== only)
       throw new RequestRefused('forbidden', `You may schedule messages to the session ${only} only.`);
-    await visit.mustStart(body.agent, body.session);
+    await withNamed(body.agent, () => visit.mustStart(body.agent, body.session));
     // Another user than the one who had it before is not meant.
     const identity = { tenant, user: there?.user ?? visit.owner.user };
     return schedules.put({ ...body, id: params.schedule, identity, scopes: visit.scopes });

@@ -37,7 +37,25 @@ export function tenantOf(visit: Visit, { tenant }: { readonly tenant?: string })
   throw new PilotageError('run_not_found', `There is nothing of the tenant ${tenant}.`);
 }
 
-/** The session of the path. An admin names whose it is. @throws PilotageError `run_not_found`, RequestRefused `forbidden`. */
+/**
+ * What a request that names an agent may begin. An agent that the visitor may not start is told of as one that there is not: which of both it is, is nobody's business.
+ * @throws PilotageError `agent_unknown`, and what `act` throws.
+ */
+export async function withNamed<T>(agent: string | undefined, act: () => Promise<T>): Promise<T> {
+  try {
+    return await act();
+  } catch (error) {
+    const isHidden =
+      error instanceof RequestRefused && error.code === 'forbidden' && error.data?.['action'] === 'start';
+    if (agent === undefined || !isHidden) throw error;
+    throw new PilotageError('agent_unknown', `The agent ${agent} may not be started.`, {
+      data: { agent },
+      cause: error,
+    });
+  }
+}
+
+/** The session of the path. An admin names whose it is. @throws PilotageError `run_not_found`, `agent_unknown`; RequestRefused `forbidden`. */
 export async function sessionOf(
   visit: Visit,
   id: string,
@@ -48,10 +66,11 @@ export async function sessionOf(
   const owner = { ...visit.owner, ...defined({ tenant: of.tenant, user: of.user }) };
   const scope = { ...owner, session: id };
   if (listedFor(visit, of) === undefined) throw new PilotageError('run_not_found', `There is no session ${id}.`);
-  if (visit.isAdmin && (of.tenant !== undefined || of.user !== undefined)) {
-    return { session: await visit.sessionOf(id, action, options, owner), scope };
-  }
-  return { session: await visit.session(id, action, options), scope };
+  const isOthers = visit.isAdmin && (of.tenant !== undefined || of.user !== undefined);
+  const session = await withNamed(options.agent, () =>
+    isOthers ? visit.sessionOf(id, action, options, owner) : visit.session(id, action, options),
+  );
+  return { session, scope };
 }
 
 /**

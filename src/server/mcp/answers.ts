@@ -34,15 +34,19 @@ function textOf(payload: Json | undefined): string | undefined {
   return typeof payload === 'string' ? payload : JSON.stringify(payload);
 }
 
-function waitingResult(runId: string, pauses: readonly PauseNotice[], { howToAnswer }: ResultWords): JsonObject {
+function waitingResult(runId: string, pauses: readonly PauseNotice[], words: ResultWords): JsonObject {
   const waitsFor = pauses.map((pause) => ({ token: pause.token, reason: pause.reason, question: questionOf(pause) }));
-  const lines = pauses.map((pause, index) => {
+  return resultOf({ runId, status: 'waiting', waitsFor }, waitingText(runId, pauses, words), false);
+}
+
+/** What the run waits for, and who answers it how. */
+export function waitingText(runId: string, pauses: readonly PauseNotice[], { howToAnswer }: ResultWords): string {
+  const lines = pauses.map((pause) => {
     const how = howToAnswer({ run: pause.run, token: pause.token, reason: pause.reason });
-    return `- ${waitsFor[index]?.question}\n  ${how}`;
+    return `- ${questionOf(pause)}\n  ${how}`;
   });
   const after = `Once that is answered, the tool run_result with runId ${runId} gives the answer of the run.`;
-  const text = `The run ${runId} is not done: it waits for a person.\n${lines.join('\n')}\n${after}`;
-  return resultOf({ runId, status: 'waiting', waitsFor }, text, false);
+  return `The run ${runId} is not done: it waits for a person.\n${lines.join('\n')}\n${after}`;
 }
 
 function resultOf(structuredContent: JsonObject, text: string, isError: boolean): JsonObject {

@@ -91,8 +91,9 @@ export async function begin(
 ): Promise<Begun | NotBegun> {
   if (name === RUN_RESULT) return lookedUp(visit, args);
   const tool = tools.find((each) => each.name === name);
-  if (tool === undefined) throw new RequestRefused('request_invalid', `There is no tool ${JSON.stringify(name)}.`);
-  await visit.must('start', { agent: tool.agent });
+  // What is not listed for the visitor is not there for the visitor.
+  if (tool === undefined || !(await visit.may('start', { agent: tool.agent })))
+    throw new RequestRefused('request_invalid', `There is no tool ${JSON.stringify(name)}.`);
   const misfit = argsMisfit(tool.inputSchema, args);
   if (misfit !== undefined) return notBegun(`The arguments of ${name} do not fit: ${misfit}`);
   const owner = principalOf(visit);

@@ -4,12 +4,12 @@
  */
 import { isJsonObject, type Json, type JsonObject, PilotageError } from '#core';
 import { hasEnded, type RunRecord } from '#journal';
-import type { Run, RunResult } from '#runtime';
+import type { PauseNotice, Run, RunResult } from '#runtime';
 import { cancelledWithin } from '../cancel.ts';
 import { openPauses } from '../open-pauses.ts';
 import { RequestRefused } from '../problem.ts';
 import { withinTime } from '../within-time.ts';
-import { toolResult } from './answers.ts';
+import { toolResult, waitingText } from './answers.ts';
 import { answered, asksFor, type Ground } from './call.ts';
 import {
   errorMessage,
@@ -160,13 +160,25 @@ async function settledResult({ visit }: Asking, run: Run, { status }: RunRecord)
 async function taskDetails(ground: Ground, asking: Asking, run: Run, record: RunRecord): Promise<JsonObject> {
   const task = taskOfRun(run.id, record.createdAt, record.updatedAt);
   const result = await settledResult(asking, run, record);
-  if (result === undefined) return { ...task, status: 'working' };
-  if (result.status === 'finished' && result.reason === 'cancelled') return { ...task, status: 'cancelled' };
-  const told = await toolResult(run, result, ground);
-  if (result.status !== 'paused') return { ...task, status: 'completed', result: { resultType: 'complete', ...told } };
-  const asks = asksFor(result.pauses, askableOf(capabilitiesIn(asking.params)));
-  const statusMessage = (told['content'] as [{ text: string }])[0].text;
+  if (result?.status === 'finished' && result.reason === 'cancelled') return { ...task, status: 'cancelled' };
+  if (result !== undefined && result.status !== 'paused') {
+    const told = await toolResult(run, result, ground);
+    return { ...task, status: 'completed', result: { resultType: 'complete', ...told } };
+  }
+  const pauses = result?.pauses ?? (await askedMeanwhile(asking, run));
+  if (pauses.length === 0) return { ...task, status: 'working' };
+  const asks = asksFor(pauses, askableOf(capabilitiesIn(asking.params)));
+  const statusMessage = waitingText(run.id, pauses, ground);
   // A client that cannot be asked is told what the task waits for, and polls until somebody else has answered.
   if (asks.size === 0) return { ...task, status: 'working', statusMessage };
   return { ...task, status: 'input_required', statusMessage, inputRequests: inputRequests(asks) };
+}
+
+/** What is asked while other calls of the run are under way: their end may be far away, and decide a race against the question. */
+async function askedMeanwhile({ visit }: Asking, run: Run): Promise<readonly PauseNotice[]> {
+  const open = openPauses(await run.state());
+  const asking = [...new Set(open.map((pause) => pause.run))];
+  const rows = await Promise.all(asking.map((each) => visit.runtime.waiting({ run: each, for: 'answer' })));
+  const answered = new Set(rows.flat().flatMap((row) => (row.answered === true ? [row.token] : [])));
+  return open.filter(({ token }) => !answered.has(token));
 }
