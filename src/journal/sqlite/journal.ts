@@ -281,12 +281,11 @@ export class SqliteJournal implements Journal {
     const limit = pageSize(query);
     if (query.text === undefined) return this.#read(() => this.#records.list(query, limit, this.#now()));
     const found: RunRecord[] = [];
-    // Others have their turn between two parts of a long file.
+    // Others may have their turn between two parts of a long file.
     for (let part = this.#look(() => this.#records.newestPart(query)); part !== undefined && found.length < limit; ) {
       const within = part;
       found.push(...(await this.#read(() => this.#records.list(query, limit - found.length, this.#now(), within))));
       part = partBefore(part);
-      if (part !== undefined) await new Promise<void>((resolve) => setImmediate(resolve));
     }
     return found;
   }
@@ -443,7 +442,8 @@ export class SqliteJournal implements Journal {
 
   /** What is told of the file is on the disk. */
   async #read<T>(run: () => T): Promise<T> {
-    const value = this.#look(run);
+    const look = (): T => this.#look(run);
+    const value = this.#sharedRead.isLong ? await this.#sharedRead.later(look) : look();
     await this.#sync?.soon();
     return value;
   }
