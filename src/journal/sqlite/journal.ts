@@ -40,7 +40,7 @@ import type {
 } from '../port.ts';
 import type { PassingStore } from '../port-passing.ts';
 import type { StreamStore } from '../port-streams.ts';
-import { assertPrune, type Pruned, type PruneRequest, type Removed } from '../prune-port.ts';
+import { assertPrune, type Pruned, type PruneRequest } from '../prune-port.ts';
 import {
   assertLease,
   assertPriority,
@@ -61,7 +61,7 @@ import { SqliteItems } from './items.ts';
 import { LogSync } from './log-sync.ts';
 import { OpeningJournal } from './opening.ts';
 import { SqlitePassing } from './passing.ts';
-import { SqlitePrune } from './prune.ts';
+import { type RemovedPart, SqlitePrune } from './prune.ts';
 import { ReadingJournal } from './reading.ts';
 import { partBefore, SqliteRecords, SqliteRepairs } from './records.ts';
 import { type ClaimedRow, SqliteRows } from './runs.ts';
@@ -378,12 +378,17 @@ export class SqliteJournal implements Journal {
 
   async prune(request: PruneRequest): Promise<Pruned> {
     assertPrune(request);
-    const remove = (): Removed => this.#prune.prune(request, this.#now());
-    if (request.dryRun === true) return (await this.#read(remove)).pruned;
-    const { pruned, told, sessions } = await this.#writer.write(remove);
-    for (const run of told) this.#watchers.wake(run);
-    for (const scope of sessions) this.#watchers.wakeSession(scope);
-    return pruned;
+    const remove = (part: PruneRequest) => (): RemovedPart => this.#prune.prune(part, this.#now());
+    if (request.dryRun === true) return (await this.#read(remove(request))).pruned;
+    let runs = 0;
+    for (let part = request; ; ) {
+      const { pruned, told, sessions, after } = await this.#writer.write(remove(part));
+      for (const run of told) this.#watchers.wake(run);
+      for (const scope of sessions) this.#watchers.wakeSession(scope);
+      runs += pruned.runs;
+      if (after === undefined) return { ...pruned, runs };
+      part = { ...request, after };
+    }
   }
 
   watch(run: string, wake: () => void): () => void {
