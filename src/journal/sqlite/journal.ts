@@ -63,7 +63,7 @@ import { OpeningJournal } from './opening.ts';
 import { SqlitePassing } from './passing.ts';
 import { type RemovedPart, SqlitePrune } from './prune.ts';
 import { ReadingJournal } from './reading.ts';
-import { partBefore, SqliteRecords, SqliteRepairs } from './records.ts';
+import { isWalked, SqliteRecords, SqliteRepairs } from './records.ts';
 import { type ClaimedRow, SqliteRows } from './runs.ts';
 import { SqliteSchedules } from './schedules.ts';
 import { openDatabase } from './schema.ts';
@@ -279,13 +279,13 @@ export class SqliteJournal implements Journal {
 
   async list(query: RunQuery): Promise<RunRecord[]> {
     const limit = pageSize(query);
-    if (query.text === undefined) return this.#read(() => this.#records.list(query, limit, this.#now()));
+    if (!isWalked(query)) return this.#read(() => this.#records.list(query, limit, this.#now()));
     const found: RunRecord[] = [];
     // Others may have their turn between two parts of a long file.
-    for (let part = this.#look(() => this.#records.newestPart(query)); part !== undefined && found.length < limit; ) {
+    for (let part = this.#look(() => this.#records.part(query)); part !== undefined && found.length < limit; ) {
       const within = part;
       found.push(...(await this.#read(() => this.#records.list(query, limit - found.length, this.#now(), within))));
-      part = partBefore(part);
+      if (found.length < limit) part = this.#look(() => this.#records.part(query, within));
     }
     return found;
   }
