@@ -12,3 +12,6 @@ export interface ArtifactRef {
 export interface InputArtifact extends ArtifactRef {
   readonly fileName?: string;
 }
+
+/** So many artifacts of a session are counted: each run is told of them as it starts. */
+export const MOST_ARTIFACTS_COUNTED = 1_000;

@@ -23,7 +23,7 @@ export {
   runOfRule,
 } from './approval-rule.ts';
 export { type Approving, countApprovers, personKey } from './approver.ts';
-export type { ArtifactRef, InputArtifact } from './artifact.ts';
+export { type ArtifactRef, type InputArtifact, MOST_ARTIFACTS_COUNTED } from './artifact.ts';
 export {
   BranchEnds,
   BranchGraph,

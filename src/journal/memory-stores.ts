@@ -1,5 +1,5 @@
 /** Artifacts, and snapshots of runs, in the memory of this process. */
-import type { ArtifactRef, ArtifactRow, Scope } from '#core';
+import { type ArtifactRef, type ArtifactRow, MOST_ARTIFACTS_COUNTED, type Scope } from '#core';
 import type { ArtifactAbout, ArtifactStore, NewSnapshot, SnapshotStore, StoredSnapshot } from './port.ts';
 import { artifactDigest, assertCounts, assertSameContent, ownedBy, ownerKey } from './rules.ts';
 
@@ -61,7 +61,8 @@ export class MemoryArtifacts implements ArtifactStore {
     if (this.#scopes.size === 0) return { rows: [], total: 0 };
     const stored = [...(this.#scopes.get(ownedBy(scope))?.values() ?? [])];
     const rows = stored.map(({ row }) => row).sort(newestFirst);
-    return { rows: rows.slice(0, limit), total: rows.length };
+    const counted = Math.max(limit, MOST_ARTIFACTS_COUNTED);
+    return { rows: rows.slice(0, limit), total: Math.min(rows.length, counted) };
   }
 
   /** @param before given: what is younger stays. */

@@ -454,7 +454,7 @@ export interface ArtifactStore {
   put(scope: Scope, bytes: Uint8Array, about: ArtifactAbout): Promise<ArtifactRef>;
   /** `undefined` for an unknown reference and for one of another tenant, user or session alike. */
   get(scope: Scope, artifactRef: string): Promise<{ readonly bytes: Uint8Array; readonly mime: string } | undefined>;
-  /** The artifacts of the scope, newest first and then by reference, without bytes. At most `limit` rows; `total` counts all. */
+  /** The artifacts of the scope, newest first and then by reference, without bytes. At most `limit` rows; `total` counts all, up to 1,000 and what is given. */
   list(scope: Scope, limit: number): Promise<{ readonly rows: readonly ArtifactRow[]; readonly total: number }>;
   /** Deletes what is stored in all sessions of a user. @returns how many artifacts there were. */
   erase(owner: Pick<Scope, 'tenant' | 'user'>): Promise<number>;

@@ -17,6 +17,7 @@ import {
   type Json,
   type JsonObject,
   jsonText,
+  MOST_ARTIFACTS_COUNTED,
   oneLine,
   PilotageError,
   REMEMBER,
@@ -230,7 +231,9 @@ export function artifactLines(rows: readonly ArtifactRow[], more = 0): string[] 
   const newest = [...rows].sort((a, b) => b.createdAt - a.createdAt || (a.artifactRef < b.artifactRef ? -1 : 1));
   const rest = more + Math.max(0, newest.length - MAX_ROWS);
   const lines = newest.slice(0, MAX_ROWS).map(lineOf);
-  return rest > 0 ? [...lines, `+${rest} more`] : lines;
+  // No more than that are counted.
+  const atLeast = rows.length + more >= MOST_ARTIFACTS_COUNTED ? ' or' : '';
+  return rest > 0 ? [...lines, `+${rest}${atLeast} more`] : lines;
 }
 
 /** The values that a step stored: artifacts of its tools, and results that were too large to be sent. */

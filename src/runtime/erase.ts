@@ -15,7 +15,7 @@ import {
   type StoreWrite,
   skeletonOf,
 } from '#core';
-import { type Journal, patiently, type RunQuery, type RunRecord, type SessionRecord } from '#journal';
+import { hasEnded, type Journal, patiently, type RunQuery, type RunRecord, type SessionRecord } from '#journal';
 import { endedStatus, foldEntries } from '#state';
 import type { DriverDeps } from '../loop/driver-deps.ts';
 import { endCancelled } from '../loop/next.ts';
@@ -43,6 +43,8 @@ interface Deps extends Pick<DriverDeps, 'memory' | 'clock'> {
 
 const PAGE = 200;
 const ITEMS = 1_000;
+/** So many runs that have ended are erased side by side, and share commits. */
+const AT_ONCE = 32;
 
 /** @param settle is asked to end a run that a process has. @throws PilotageError `identity_required`, or a store error. */
 export async function eraseUser(
@@ -58,10 +60,7 @@ export async function eraseUser(
   // First, so that none starts another run of theirs meanwhile.
   const schedules = await eraseSchedules(journal, owner);
   let runs = 0;
-  for await (const record of allRunsOf(journal, { tenant, user })) {
-    const { run } = record.identity;
-    own.add(run);
-    if (record.erased !== undefined) continue;
+  const eraseOne = async (run: string): Promise<void> => {
     try {
       await patiently(clock, () => eraseRun(journal, run, clock.now())).catch(async (error: unknown) => {
         if (!PilotageError.is(error, 'journal_conflict')) throw error;
@@ -74,7 +73,17 @@ export async function eraseUser(
       if (!PilotageError.is(error)) throw error;
       left.push({ run, error });
     }
+  };
+  const ended: string[] = [];
+  const eraseEnded = (): Promise<unknown> => Promise.all(ended.splice(0).map(eraseOne));
+  for await (const { identity, erased, status } of allRunsOf(journal, { tenant, user })) {
+    own.add(identity.run);
+    if (erased !== undefined) continue;
+    // What is under way goes by itself: to end it may end, or wake, others.
+    if (!hasEnded(status)) await eraseOne(identity.run);
+    else if (ended.push(identity.run) === AT_ONCE) await eraseEnded();
   }
+  await eraseEnded();
   // Such as where a client of theirs wants to be told of a run.
   const isOf = ({ value }: StoreItem): boolean => isJsonObject(value) && value['user'] === user;
   const rules = await forgetRules(deps, { tenant, user });

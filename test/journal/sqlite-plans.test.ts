@@ -1,8 +1,8 @@
 /** What a page of a list costs goes by the page, and not by all that is stored: the statements say so themselves. */
-import { DatabaseSync } from 'node:sqlite';
+import { DatabaseSync, StatementSync } from 'node:sqlite';
 import { describe, expect, it, vi } from 'vitest';
-import type { Journal } from '#journal';
-import { createClaimed } from '#testing';
+import type { Journal, RunQuery } from '#journal';
+import { createClaimed, identity, newRun, startedEntry } from '#testing';
 import { temporaryFile } from '../kit/files.ts';
 import { openJournal, withDatabase } from '../kit/sqlite.ts';
 
@@ -10,7 +10,7 @@ import { openJournal, withDatabase } from '../kit/sqlite.ts';
 async function plansOf(ask: (journal: Journal) => Promise<unknown>): Promise<string[]> {
   const path = temporaryFile();
   const journal = openJournal(path);
-  await createClaimed(journal, 'run_1');
+  for (const run of ['run_0', 'run_1']) await createClaimed(journal, run);
   const prepare = vi.spyOn(DatabaseSync.prototype, 'prepare');
   await ask(journal);
   const asked = prepare.mock.calls.map(([text]) => text).filter((text) => text.includes('ORDER BY'));
@@ -35,6 +35,9 @@ describe('a page of runs is not sorted', () => {
     ['of a label and a tenant', { tenant: 'acme', labels: { team: 'a' } }],
     ['of a schedule', { schedule: 'daily' }],
     ['of a task', { parent: 'run_1' }],
+    ['of a task and a user', { ...scope, parent: 'run_1' }],
+    ['of a label and a user', { ...scope, labels: { team: 'a', order: '17' } }],
+    ['of a user by text', { ...scope, text: 'tea' }],
     ['of a tenant by status', { tenant: 'acme', status: ['paused'] }],
   ] as const)('%s', async (_, query) => {
     for (const after of [{}, { after: 'run_1' }]) {
@@ -48,6 +51,61 @@ describe('a page of runs is not sorted', () => {
     expect(ofLabel.join('\n')).toContain('(name=? AND value=? AND run<?)');
     const ofTenant = await plansOf((journal) => journal.list({ tenant: 'acme', after: 'run_1' }));
     expect(ofTenant.join('\n')).toContain('runs_tenant (tenant=? AND rowid<?)');
+  });
+});
+
+describe('what leads to the runs of a list', () => {
+  it.each([
+    ['the run, of its tasks in a tenant', { tenant: 'acme', parent: 'run_1' }, 'runs_parent (parent=?'],
+    [
+      'the user, where nothing has the text',
+      { tenant: 'acme', user: 'ana', text: 'tea' },
+      'runs_user (tenant=? AND user=? AND rowid>?',
+    ],
+    [
+      'the tenant, where nothing has the agent',
+      { tenant: 'acme', agent: 'clerk' },
+      'runs_tenant (tenant=? AND rowid>?',
+    ],
+    [
+      'the label, where nothing has the tenant',
+      { tenant: 'acme', labels: { team: 'a' } },
+      '(name=? AND value=? AND run>?',
+    ],
+  ] as const)('is %s', async (_, query, look) => {
+    expect((await plansOf((journal) => journal.list(query))).join('\n')).toContain(look);
+  });
+
+  it('is, of several labels, the one that the fewest runs have', async () => {
+    const journal = openJournal(temporaryFile());
+    for (const order of ['1', '2', '3'])
+      await journal.create(
+        newRun(order, { entries: [startedEntry(identity(order), { labels: { team: 'a', order } })] }),
+      );
+    const all = vi.spyOn(StatementSync.prototype, 'all');
+    const found = await journal.list({ labels: { team: 'a', order: '2' } });
+    const asked = all.mock.calls.map(([name]) => name);
+    all.mockRestore();
+    expect(found.map(({ identity: { run } }) => run)).toEqual(['2']);
+    expect(asked).toEqual(['order']);
+  });
+});
+
+describe('a list whose filters leave out most of a long file', () => {
+  it('has all that fit, newest first, in whichever part of the file', async () => {
+    const journal = openJournal(temporaryFile());
+    const names = Array.from({ length: 4_300 }, (_, number) => `run_${number}`);
+    const claimed = new Set(['run_1', 'run_203', 'run_204', 'run_4298']);
+    const claim = { owner: 'ana', leaseMs: 1_000 };
+    await Promise.all(names.map((run) => journal.create(newRun(run, claimed.has(run) ? { claim } : {}))));
+    const running = { tenant: identity('run_1').tenant, status: ['running'] } as const;
+    const runsOf = async (query: RunQuery): Promise<string[]> =>
+      (await journal.list(query)).map(({ identity: { run } }) => run);
+    expect(await runsOf(running)).toEqual(['run_4298', 'run_204', 'run_203', 'run_1']);
+    expect(await runsOf({ ...running, limit: 2 })).toEqual(['run_4298', 'run_204']);
+    expect(await runsOf({ ...running, limit: 2, after: 'run_204' })).toEqual(['run_203', 'run_1']);
+    expect(await runsOf({ ...running, after: 'run_1' })).toEqual([]);
+    expect(await runsOf({ agent: 'nobody' })).toEqual([]);
   });
 });
 

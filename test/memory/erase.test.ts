@@ -8,7 +8,7 @@ import { VirtualClock } from '#testing';
 import { call, finish, named, parallel, pause, script } from '../kit/decisions.ts';
 import { temporaryFile } from '../kit/files.ts';
 import { pausesOf } from '../kit/run-record.ts';
-import { openJournal, withDatabase } from '../kit/sqlite.ts';
+import { openJournal, resetWal, walOf, withDatabase } from '../kit/sqlite.ts';
 import { holding, make } from '../kit/tools.ts';
 import { until } from '../kit/waiting.ts';
 
@@ -228,6 +228,17 @@ describe.each(['memory', 'SQLite'])('the content of a person, on a journal in %s
     expect(views.at(-1)?.history).toEqual([]);
     await expect(runtime.erase({ tenant: 'local', user: '' })).rejects.toMatchObject({ code: 'identity_required' });
   });
+});
+
+it('erases many runs that have ended in a few commits', async () => {
+  const path = temporaryFile();
+  const runtime = runtimeOn(openJournal(path), script());
+  const runs = Array.from({ length: 64 }, () => runtime.start(SECRET, { identity: local('ann'), conversation: false }));
+  for (const run of await Promise.all(runs)) await run.result();
+  resetWal(path);
+  expect(await runtime.erase(owner)).toMatchObject({ runs: 64, left: [] });
+  expect(walOf(path).commits).toBeLessThan(20);
+  expect(dumpOf(path)).not.toContain(SECRET);
 });
 
 /** Everything that stands in the tables of the file. */

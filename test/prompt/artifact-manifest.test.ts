@@ -37,6 +37,8 @@ describe('the list of stored values', () => {
     expect([lines[0]?.split(' ')[1], lines[19]?.split(' ')[1], lines[20]]).toEqual(['art_24', 'art_5', '+5 more']);
     expect(artifactLines(rows.slice(0, 20), 5).at(-1)).toBe('+5 more');
     expect(artifactLines(rows, 3).at(-1)).toBe('+8 more');
+    expect(artifactLines(rows.slice(0, 20), 979).at(-1)).toBe('+979 more');
+    expect(artifactLines(rows.slice(0, 20), 980).at(-1)).toBe('+980 or more');
     expect(artifactLines(rows.slice(0, 20))).toHaveLength(20);
   });
 

@@ -1,5 +1,5 @@
 /** Artifacts: one row for the same bytes in the same scope. */
-import { type ArtifactRef, type ArtifactRow, PilotageError, type Scope } from '#core';
+import { type ArtifactRef, type ArtifactRow, MOST_ARTIFACTS_COUNTED, PilotageError, type Scope } from '#core';
 import type { ArtifactAbout, ArtifactStore } from '../port.ts';
 import { artifactDigest, assertCounts, assertSameContent, ownedBy, ownerKey } from '../rules.ts';
 import { type Database, NOW_1, type Sql } from './database.ts';
@@ -30,7 +30,9 @@ const INSERT = `
   VALUES ($2, $3, $4, $5, $6, $7, $8, ${NOW_1}, $9) ON CONFLICT (scope, ref) DO NOTHING`;
 /** The count also when there is no row to give. */
 const LIST = `
-  SELECT counted.total, listed.* FROM (SELECT count(*) AS total FROM {artifacts} WHERE scope = $1) AS counted
+  SELECT counted.total, listed.* FROM (
+    SELECT count(*) AS total FROM (SELECT FROM {artifacts} WHERE scope = $1 LIMIT greatest($2::bigint, ${MOST_ARTIFACTS_COUNTED})) AS first
+  ) AS counted
   LEFT JOIN LATERAL (
     SELECT ref, mime, size, file_name, source, created_at FROM {artifacts}
     WHERE scope = $1 ORDER BY created_at DESC, ref LIMIT $2::bigint

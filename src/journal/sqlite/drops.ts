@@ -1,9 +1,10 @@
 /** Removes runs with all that hangs on them, and what is left of a session without runs. Called inside the writer's transaction. */
 import type { DatabaseSync } from 'node:sqlite';
-import { type Scope, scopeKey } from '#core';
+import type { Scope } from '#core';
 import type { StoredMessage } from '../port.ts';
 import type { DroppedRun } from '../prune-port.ts';
 import { EVENT_MESSAGE, eventsIn } from '../waiting.ts';
+import { ArtifactDrops } from './artifact-drops.ts';
 import { DROP_PASSING, DROP_READERS } from './passing.ts';
 import type { SqliteStarts } from './starts.ts';
 import { type PreparedStatement, prepared } from './statements.ts';
@@ -27,21 +28,20 @@ function statementsOn(db: DatabaseSync) {
     passing: sql(DROP_PASSING),
     readers: sql(DROP_READERS),
     run: sql('DELETE FROM runs WHERE key = ?'),
-    anyOf: sql(`SELECT 1 AS found FROM runs WHERE ${IN_SCOPE} LIMIT 1`),
+    other: sql(`
+      SELECT 1 AS found FROM runs WHERE ${IN_SCOPE} AND key NOT IN (SELECT value FROM json_each(:keys)) LIMIT 1`),
     facts: sql(`DELETE FROM session_facts WHERE ${IN_SCOPE}`),
-    artifacts: sql(`
-      DELETE FROM artifacts WHERE scope = :key
-        AND ref IN (SELECT ref FROM artifact_rows WHERE scope = :key AND created_at <= :before)`),
-    artifactRows: sql('DELETE FROM artifact_rows WHERE scope = :key AND created_at <= :before'),
   } satisfies Record<string, PreparedStatement>;
 }
 
 export class SqliteDrops {
   readonly #sql: ReturnType<typeof statementsOn>;
   readonly #starts: SqliteStarts;
+  readonly #artifacts: ArtifactDrops;
 
   constructor(db: DatabaseSync, starts: SqliteStarts) {
     this.#sql = statementsOn(db);
+    this.#artifacts = new ArtifactDrops(db);
     this.#starts = starts;
   }
 
@@ -77,15 +77,19 @@ export class SqliteDrops {
     return told;
   }
 
-  hasRuns({ tenant, user, session }: Scope): boolean {
-    return this.#sql.anyOf().get({ tenant, user, session }) !== undefined;
+  /** Whether the session has runs beside these. */
+  hasOthers({ tenant, user, session }: Scope, runs: readonly DroppedRun[] = []): boolean {
+    const keys = JSON.stringify(runs.map(({ key }) => key));
+    return this.#sql.other().get({ tenant, user, session, keys }) !== undefined;
   }
 
-  /** What the session has beside its runs. @param before given: younger artifacts stay, which may be for a run that is not stored yet. */
-  session({ tenant, user, session }: Scope, before: number = Number.MAX_SAFE_INTEGER): void {
-    const key = scopeKey({ tenant, user, session });
+  /**
+   * Some of what the session has beside its runs.
+   * @param before given: younger artifacts stay, which may be for a run that is not stored yet.
+   * @returns whether that was all.
+   */
+  session({ tenant, user, session }: Scope, before: number = Number.MAX_SAFE_INTEGER): boolean {
     this.#sql.facts().run({ tenant, user, session });
-    this.#sql.artifacts().run({ key, before });
-    this.#sql.artifactRows().run({ key, before });
+    return this.#artifacts.ofSession({ tenant, user, session }, before).isLast;
   }
 }

@@ -40,7 +40,7 @@ import type {
 } from '../port.ts';
 import type { PassingStore } from '../port-passing.ts';
 import type { StreamStore } from '../port-streams.ts';
-import { assertPrune, type Pruned, type PruneRequest, type Removed } from '../prune-port.ts';
+import { assertPrune, type Pruned, type PruneRequest } from '../prune-port.ts';
 import {
   assertLease,
   assertPriority,
@@ -61,9 +61,9 @@ import { SqliteItems } from './items.ts';
 import { LogSync } from './log-sync.ts';
 import { OpeningJournal } from './opening.ts';
 import { SqlitePassing } from './passing.ts';
-import { SqlitePrune } from './prune.ts';
+import { type RemovedPart, SqlitePrune } from './prune.ts';
 import { ReadingJournal } from './reading.ts';
-import { partBefore, SqliteRecords, SqliteRepairs } from './records.ts';
+import { isWalked, SqliteRecords, SqliteRepairs } from './records.ts';
 import { type ClaimedRow, SqliteRows } from './runs.ts';
 import { SqliteSchedules } from './schedules.ts';
 import { openDatabase } from './schema.ts';
@@ -279,14 +279,13 @@ export class SqliteJournal implements Journal {
 
   async list(query: RunQuery): Promise<RunRecord[]> {
     const limit = pageSize(query);
-    if (query.text === undefined) return this.#read(() => this.#records.list(query, limit, this.#now()));
+    if (!isWalked(query)) return this.#read(() => this.#records.list(query, limit, this.#now()));
     const found: RunRecord[] = [];
-    // Others have their turn between two parts of a long file.
-    for (let part = this.#look(() => this.#records.newestPart(query)); part !== undefined && found.length < limit; ) {
+    // Others may have their turn between two parts of a long file.
+    for (let part = this.#look(() => this.#records.part(query)); part !== undefined && found.length < limit; ) {
       const within = part;
       found.push(...(await this.#read(() => this.#records.list(query, limit - found.length, this.#now(), within))));
-      part = partBefore(part);
-      if (part !== undefined) await new Promise<void>((resolve) => setImmediate(resolve));
+      if (found.length < limit) part = this.#look(() => this.#records.part(query, within));
     }
     return found;
   }
@@ -379,12 +378,17 @@ export class SqliteJournal implements Journal {
 
   async prune(request: PruneRequest): Promise<Pruned> {
     assertPrune(request);
-    const remove = (): Removed => this.#prune.prune(request, this.#now());
-    if (request.dryRun === true) return (await this.#read(remove)).pruned;
-    const { pruned, told, sessions } = await this.#writer.write(remove);
-    for (const run of told) this.#watchers.wake(run);
-    for (const scope of sessions) this.#watchers.wakeSession(scope);
-    return pruned;
+    const remove = (part: PruneRequest) => (): RemovedPart => this.#prune.prune(part, this.#now());
+    if (request.dryRun === true) return (await this.#read(remove(request))).pruned;
+    let runs = 0;
+    for (let part = request; ; ) {
+      const { pruned, told, sessions, after } = await this.#writer.write(remove(part));
+      for (const run of told) this.#watchers.wake(run);
+      for (const scope of sessions) this.#watchers.wakeSession(scope);
+      runs += pruned.runs;
+      if (after === undefined) return { ...pruned, runs };
+      part = { ...request, after };
+    }
   }
 
   watch(run: string, wake: () => void): () => void {
@@ -443,7 +447,8 @@ export class SqliteJournal implements Journal {
 
   /** What is told of the file is on the disk. */
   async #read<T>(run: () => T): Promise<T> {
-    const value = this.#look(run);
+    const look = (): T => this.#look(run);
+    const value = this.#sharedRead.isLong ? await this.#sharedRead.later(look) : look();
     await this.#sync?.soon();
     return value;
   }

@@ -63,6 +63,12 @@ interface Limits {
   readonly status: string;
 }
 
+/** What a commit has removed. */
+export interface RemovedPart extends Removed {
+  /** Given: the call goes on behind this run with another commit. */
+  readonly after?: number;
+}
+
 export class SqlitePrune {
   readonly #sql: ReturnType<typeof statementsOn>;
   readonly #drops: SqliteDrops;
@@ -74,7 +80,7 @@ export class SqlitePrune {
     this.#waits = waits;
   }
 
-  prune(request: PruneRequest, now: number): Removed {
+  prune(request: PruneRequest, now: number): RemovedPart {
     const { olderThanMs, status, tenant = null, dryRun = false, after = 0 } = request;
     const limits = { before: now - olderThanMs, status: JSON.stringify(status) };
     const to = after + PRUNE_WINDOW;
@@ -87,8 +93,12 @@ export class SqlitePrune {
     for (const root of roots) {
       if (!this.#mayGo(root, limits)) continue;
       const runs = this.#runsOf(root);
+      const isLastOfSession = !dryRun && !this.#drops.hasOthers(root, runs);
+      // Its last run is what the rest is found by, and goes behind it.
+      if (isLastOfSession && !this.#drops.session(root, limits.before))
+        return { pruned: { runs: count }, told, sessions, after: root.key - 1 };
       count += runs.length;
-      if (!dryRun) told.push(...this.#drop(root, runs, limits.before, now));
+      if (!dryRun) told.push(...this.#drops.runs(runs, this.#waits, now, (starts, run) => starts.forgetOver(run, now)));
       if (root.turn !== null) sessions.push(root);
       if (count < PRUNE_RUNS || root === roots.at(-1)) continue;
       next = root.key;
@@ -113,12 +123,6 @@ export class SqlitePrune {
   #runsOf(root: Root): readonly DroppedRun[] {
     if (root.turn === null) return this.#sql.tree().all<DroppedRun & Record<string, never>>({ key: root.key });
     return this.#sql.conversation().all<DroppedRun & Record<string, never>>(scopeOf(root));
-  }
-
-  #drop(root: Root, runs: readonly DroppedRun[], before: number, now: number): readonly string[] {
-    const told = this.#drops.runs(runs, this.#waits, now, (starts, run) => starts.forgetOver(run, now));
-    if (!this.#drops.hasRuns(root)) this.#drops.session(root, before);
-    return told;
   }
 }
 

@@ -1,5 +1,6 @@
 /** The statements that look runs up and list them, and those that set right what cannot be read. */
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
+import { defined } from '#core';
 import type { Examined, RepairRequest, RunQuery, RunRecord, RunStatus } from '../port.ts';
 import { assertAsExamined, hasEnded, runNotFound } from '../rules.ts';
 import { SCHEDULE_LABEL } from '../start-rules.ts';
@@ -31,11 +32,44 @@ export interface KeyRange {
   readonly to: number;
 }
 
-/** As many runs are looked through for a text at once: about ten milliseconds. */
+/** As many runs are looked through at once for what no index has: about ten milliseconds for a text. */
 const PART = 4_096;
 
-export function partBefore({ from }: KeyRange): KeyRange | undefined {
-  return from <= 0 ? undefined : { from: Math.max(0, from - PART), to: from };
+type Label = readonly [name: string, value: string];
+const OF_LEADING = 'name = ? AND value = ?';
+
+/** Whether the filters may leave out most of what an index leads to, so that a page may have to look through many. */
+export function isWalked({
+  text,
+  agent,
+  status,
+  since,
+  beforeTurn,
+  parent,
+  labels,
+  schedule,
+  tenant,
+}: RunQuery): boolean {
+  if (text !== undefined) return true;
+  if (beforeTurn !== undefined || typeof parent === 'string') return false;
+  const isLabelled = schedule !== undefined || Object.keys(labels ?? {}).length > 0;
+  return (agent ?? status ?? since ?? (isLabelled ? tenant : undefined)) !== undefined;
+}
+
+interface Walk {
+  /** The table with the index: left to itself SQLite takes the range of keys, which leads to the runs of all. */
+  readonly runs: string;
+  readonly where: string;
+  readonly values: readonly string[];
+}
+
+/** The runs that an index leads to: those of a session, of a user, of a tenant, or all. */
+function walkOf({ tenant, user, session }: RunQuery): Walk {
+  if (tenant === undefined) return { runs: 'runs', where: 'TRUE', values: [] };
+  if (user === undefined) return { runs: 'runs INDEXED BY runs_tenant', where: 'tenant = ?', values: [tenant] };
+  const where = 'tenant = ? AND user = ?';
+  if (session === undefined) return { runs: 'runs INDEXED BY runs_user', where, values: [tenant, user] };
+  return { runs: 'runs INDEXED BY runs_scope', where: `${where} AND session = ?`, values: [tenant, user, session] };
 }
 
 export class SqliteRecords {
@@ -43,12 +77,14 @@ export class SqliteRecords {
   readonly #find: PreparedStatement;
   readonly #keyOf: PreparedStatement;
   readonly #lastKey: PreparedStatement;
+  readonly #labelled: PreparedStatement;
 
   constructor(db: DatabaseSync) {
     const sql = prepared(db);
     hasText(db);
     this.#list = preparedTexts(db);
     this.#lastKey = sql('SELECT max(key) AS key FROM runs');
+    this.#labelled = sql(`SELECT count(*) AS runs FROM (SELECT 1 FROM run_labels WHERE ${OF_LEADING} LIMIT ${PART})`);
     this.#find = sql(`${FIND_RECORD} runs.id = ?`);
     this.#keyOf = sql('SELECT key FROM runs WHERE id = ?');
   }
@@ -58,10 +94,32 @@ export class SqliteRecords {
     return row && storedRecord(row, now);
   }
 
-  /** The part with the newest runs that are asked for; `undefined`: there are none. */
-  newestPart({ after }: RunQuery): KeyRange | undefined {
-    const to = after === undefined ? Number(this.#lastKey().get()?.['key'] ?? 0) : this.#key(after) - 1;
-    return partBefore({ from: to, to });
+  /**
+   * The next part of a list that is walked: as many of the runs to which an index leads.
+   * @param before the part before; absent: the part with the newest runs. @returns `undefined`: there is none.
+   */
+  part(query: RunQuery, before?: KeyRange): KeyRange | undefined {
+    const { after } = query;
+    const newest = (): number =>
+      after === undefined ? Number(this.#lastKey().get()?.['key'] ?? 0) : this.#key(after) - 1;
+    const to = before?.from ?? newest();
+    if (to <= 0) return undefined;
+    const { leading } = this.#labelsOf(query);
+    const ofLabel = (values: Label): Walk => ({ runs: 'run_labels', where: OF_LEADING, values });
+    const { runs, where, values } = leading === undefined ? walkOf(query) : ofLabel(leading);
+    const key = leading === undefined ? 'key' : 'run';
+    const sql = `SELECT ${key} AS key FROM ${runs} WHERE ${where} AND ${key} <= ? ORDER BY ${key} DESC LIMIT 1 OFFSET ${PART}`;
+    return { from: Number(this.#list(sql).get<{ key: number }>(...values, to)?.key ?? 0), to };
+  }
+
+  /** The labels that are asked for. Of several the one leads to the runs that the fewest have. */
+  #labelsOf({ labels = {}, schedule }: RunQuery): { readonly leading?: Label; readonly others: readonly Label[] } {
+    const named: Label[] = Object.entries(labels);
+    const all: readonly Label[] = schedule === undefined ? named : [[SCHEDULE_LABEL, schedule], ...named];
+    if (all.length < 2) return { ...defined({ leading: all[0] }), others: [] };
+    const counted = all.map((label) => ({ label, runs: Number(this.#labelled().get(...label)?.['runs']) }));
+    const [first, ...others] = counted.sort((one, other) => one.runs - other.runs);
+    return { ...defined({ leading: first?.label }), others: others.map(({ label }) => label) };
   }
 
   list(query: RunQuery, limit: number, now: number, part?: KeyRange): RunRecord[] {
@@ -71,31 +129,32 @@ export class SqliteRecords {
       where.push(condition);
       values.push(...bound);
     };
-    const { labels = {}, schedule } = query;
-    const named = Object.entries(labels);
-    const [leading, ...others] = schedule === undefined ? named : [[SCHEDULE_LABEL, schedule] as const, ...named];
+    const { leading, others } = this.#labelsOf(query);
     if (leading !== undefined) filter('found.name = ? AND found.value = ?', ...leading);
     for (const label of others) filter(HAS_LABEL, ...label);
-    if (part !== undefined) filter('key > ? AND key <= ?', part.from, part.to);
+    // As the index has it that leads to the runs: in another order SQLite would sort them all, for whichever page.
+    const byKey = leading === undefined ? 'key' : 'found.run';
+    if (part !== undefined) filter(`${byKey} > ? AND ${byKey} <= ?`, part.from, part.to);
     if (query.agent !== undefined) filter('agent = ?', query.agent);
-    if (query.tenant !== undefined) filter('tenant = ?', query.tenant);
-    if (query.user !== undefined) filter('user = ?', query.user);
-    if (query.session !== undefined) filter('session = ?', query.session);
+    // A run has fewer tasks than a tenant has runs: the plus keeps SQLite from looking through these.
+    const plus = typeof query.parent === 'string' ? '+' : '';
+    if (query.tenant !== undefined) filter(`${plus}tenant = ?`, query.tenant);
+    if (query.user !== undefined) filter(`${plus}user = ?`, query.user);
+    if (query.session !== undefined) filter(`${plus}session = ?`, query.session);
     if (query.parent === null) filter('parent IS NULL');
     else if (query.parent !== undefined) filter('parent = ?', query.parent);
     if (query.since !== undefined) filter('created_at >= ?', query.since);
     if (query.status !== undefined) {
       filter(`status IN (${query.status.map(() => '?').join(', ')})`, ...query.status);
     }
-    // As the index has it that leads to the runs: in another order SQLite would sort them all, for whichever page.
-    const byKey = leading === undefined ? 'key' : 'found.run';
     // A key is given once, in the order of creation.
     if (query.after !== undefined && part === undefined) filter(`${byKey} < ?`, this.#key(query.after));
     if (query.beforeTurn !== undefined) filter('turn < ?', query.beforeTurn);
     // Last, for it is what takes long.
     if (query.text !== undefined) filter(HAS_TEXT, query.text.toLowerCase());
     const order = query.beforeTurn === undefined ? byKey : 'turn';
-    const sql = `${leading === undefined ? FIND_RECORD : OF_LABEL} ${['TRUE', ...where].join(' AND ')} ORDER BY ${order} DESC ${atMost('?')}`;
+    const runs = part === undefined ? FIND_RECORD : recordsIn(walkOf(query).runs);
+    const sql = `${leading === undefined ? runs : OF_LABEL} ${['TRUE', ...where].join(' AND ')} ORDER BY ${order} DESC ${atMost('?')}`;
     const rows = this.#list(sql).all<RecordRow>(...values, limit);
     return rows.map((row) => storedRecord(row, now));
   }

@@ -1,9 +1,10 @@
 /** What the file keeps beside runs: artifacts, one row for the same bytes in the same scope. */
 import type { DatabaseSync } from 'node:sqlite';
-import { type ArtifactRef, type ArtifactRow, PilotageError, type Scope } from '#core';
+import { type ArtifactRef, type ArtifactRow, MOST_ARTIFACTS_COUNTED, PilotageError, type Scope } from '#core';
 import type { ArtifactAbout, ArtifactStore } from '../port.ts';
-import { artifactDigest, assertCounts, assertSameContent, ownedBy, ownerKey } from '../rules.ts';
+import { artifactDigest, assertCounts, assertSameContent, ownedBy } from '../rules.ts';
 import type { Watchers } from '../watchers.ts';
+import { ArtifactDrops } from './artifact-drops.ts';
 import { atMost, type PreparedStatement, prepared } from './statements.ts';
 
 const LARGE_BYTES = 1 << 20;
@@ -44,8 +45,7 @@ export class SqliteArtifacts implements ArtifactStore {
   readonly #insertRow: PreparedStatement;
   readonly #rows: PreparedStatement;
   readonly #count: PreparedStatement;
-  readonly #erase: PreparedStatement;
-  readonly #eraseRows: PreparedStatement;
+  readonly #drops: ArtifactDrops;
 
   constructor(db: DatabaseSync, access: StoreAccess) {
     const sql = prepared(db);
@@ -58,9 +58,8 @@ export class SqliteArtifacts implements ArtifactStore {
     this.#rows = sql(`
       SELECT ref, mime, size, file_name, source, created_at FROM artifact_rows
       WHERE scope = ? ORDER BY created_at DESC, ref ${atMost('?')}`);
-    this.#count = sql('SELECT count(*) AS rows FROM artifact_rows WHERE scope = ?');
-    this.#erase = sql(`DELETE FROM artifacts WHERE ${OF_OWNER}`);
-    this.#eraseRows = sql(`DELETE FROM artifact_rows WHERE ${OF_OWNER}`);
+    this.#count = sql(`SELECT count(*) AS rows FROM (SELECT 1 FROM artifact_rows WHERE scope = ? ${atMost('?')})`);
+    this.#drops = new ArtifactDrops(db);
   }
 
   async put(scope: Scope, bytes: Uint8Array, about: ArtifactAbout): Promise<ArtifactRef> {
@@ -99,22 +98,23 @@ export class SqliteArtifacts implements ArtifactStore {
     const key = ownedBy(scope);
     return this.#access.read(() => {
       const rows = this.#rows().all<ListedRow>(key, limit);
-      const total = rows.length < limit ? rows.length : Number(this.#count().get(key)?.['rows']);
+      const total =
+        rows.length < limit
+          ? rows.length
+          : Number(this.#count().get(key, Math.max(limit, MOST_ARTIFACTS_COUNTED))?.['rows']);
       return { rows: rows.map(rowOf), total };
     });
   }
 
   async erase(owner: Pick<Scope, 'tenant' | 'user'>): Promise<number> {
-    const of = { owner: ownerKey(owner) };
-    return this.#access.write(() => {
-      this.#eraseRows().run(of);
-      return Number(this.#erase().run(of).changes);
-    });
+    let erased = 0;
+    for (;;) {
+      const { count, isLast } = await this.#access.write(() => this.#drops.ofOwner(owner));
+      erased += count;
+      if (isLast) return erased;
+    }
   }
 }
-
-/** In SQL: the key of a scope begins with `:owner`, which ends with a slash; `0` is the character behind that. */
-const OF_OWNER = `scope >= :owner AND scope < substr(:owner, 1, length(:owner) - 1) || '0'`;
 
 function rowOf({ ref, mime, size, file_name: fileName, source, created_at: createdAt }: ListedRow): ArtifactRow {
   return { artifactRef: ref, mime, sizeBytes: size, source, createdAt, ...(fileName === null ? {} : { fileName }) };

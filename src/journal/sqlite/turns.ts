@@ -238,7 +238,8 @@ export class SqliteTurns {
     if (held !== undefined) throw sessionBusy(cannotDelete(of), held.id);
     const runs = this.#sql.keys().all<DroppedRun & Record<string, never>>(scope);
     this.#drops.runs(runs, waits, now, (starts, run) => starts.forget(run));
-    this.#drops.session(of);
+    // In the same commit: nobody would look for what is left.
+    while (!this.#drops.session(of));
     return runs.length;
   }
 

@@ -24,7 +24,7 @@ export class Places {
   /** Those among them of webhooks whose receivers were slow when the place was taken. */
   readonly #slowTaken = new Taken();
   /** Those who wait, by their webhook. The webhook that was given a place last is the last one. */
-  readonly #waiting = new Map<string, Set<Waiter>>();
+  readonly #waiting = new Map<string, Line>();
   readonly #slow = new Set<string>();
 
   constructor(limits: PlaceLimits) {
@@ -33,9 +33,12 @@ export class Places {
 
   take(hook: Webhook): Promise<Leave> {
     const key = keyOf(hook);
-    const waiters = this.#waiting.get(key);
-    if (waiters === undefined && this.#hasRoom(hook)) return Promise.resolve(this.#occupy(hook));
-    return new Promise((take) => this.#waiting.set(key, (waiters ?? new Set<Waiter>()).add({ hook, take })));
+    const line = this.#waiting.get(key);
+    if (line === undefined && this.#hasRoom(hook)) return Promise.resolve(this.#occupy(hook));
+    return new Promise((take) => {
+      if (line === undefined) this.#waiting.set(key, new Line({ hook, take }));
+      else line.add({ hook, take });
+    });
   }
 
   /** How the last post of the webhook went: whether its receiver took long, or refused it. */
@@ -46,7 +49,7 @@ export class Places {
 
   /** Whoever waits goes on, for good. */
   close(): void {
-    for (const waiters of this.#waiting.values()) for (const { take } of waiters) take(() => {});
+    for (const line of this.#waiting.values()) for (const { take } of line.all) take(() => {});
     this.#waiting.clear();
   }
 
@@ -61,13 +64,12 @@ export class Places {
   }
 
   #serve(): void {
-    for (const [key, waiters] of this.#waiting) {
+    for (const [key, line] of this.#waiting) {
       if (this.#taken.size >= this.#limits.all) return;
-      const [first] = waiters;
-      if (first === undefined || !this.#hasRoom(first.hook)) continue;
-      waiters.delete(first);
+      const { first } = line;
+      if (!this.#hasRoom(first.hook)) continue;
       this.#waiting.delete(key);
-      if (waiters.size > 0) this.#waiting.set(key, waiters);
+      if (line.leave()) this.#waiting.set(key, line);
       first.take(this.#occupy(first.hook));
     }
   }
@@ -78,6 +80,42 @@ export class Places {
     if (this.#taken.size >= all || this.#taken.of(tenant) >= ofTenant) return false;
     if (!this.#slow.has(keyOf(hook))) return true;
     return this.#slowTaken.size < halfOf(all) && this.#slowTaken.of(tenant) < halfOf(ofTenant);
+  }
+}
+
+/** Those who wait for one webhook, perhaps 100,000. A set would step over all who have left to find the first. */
+class Line {
+  #waiters: Waiter[];
+  #left = 0;
+  #first: Waiter;
+
+  constructor(first: Waiter) {
+    this.#waiters = [first];
+    this.#first = first;
+  }
+
+  get first(): Waiter {
+    return this.#first;
+  }
+
+  get all(): readonly Waiter[] {
+    return this.#waiters.slice(this.#left);
+  }
+
+  add(waiter: Waiter): void {
+    this.#waiters.push(waiter);
+  }
+
+  /** The first one leaves. @returns false when it was the last one. */
+  leave(): boolean {
+    this.#left += 1;
+    const next = this.#waiters[this.#left];
+    if (next === undefined) return false;
+    this.#first = next;
+    if (this.#left * 2 < this.#waiters.length) return true;
+    this.#waiters = this.#waiters.slice(this.#left);
+    this.#left = 0;
+    return true;
   }
 }
 

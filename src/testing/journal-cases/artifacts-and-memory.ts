@@ -110,6 +110,17 @@ export const artifactCases: readonly JournalCase[] = [
     },
   },
   {
+    name: 'the artifacts of a session are counted up to 1,000, since each run is told of them as it starts',
+    async run({ journal }) {
+      const scope = identity('r1');
+      const texts = Array.from({ length: 1_003 }, (_, number) => Buffer.from(`artifact ${number}`));
+      await Promise.all(texts.map((bytes) => journal.artifacts.put(scope, bytes, { mime: 'text/plain' })));
+      assert.equal((await journal.artifacts.list(scope, 20)).total, 1_000);
+      const { rows, total } = await journal.artifacts.list(scope, 1_002);
+      assert.deepEqual([rows.length, total], [1_002, 1_002]);
+    },
+  },
+  {
     name: 'ID-02 no artifact of another tenant, user or session is listed or counted',
     async run({ journal }) {
       await journal.artifacts.put(identity('r1'), Buffer.from('secret'), { mime: 'text/plain' });
