@@ -176,7 +176,10 @@ describe('a configuration that is made ready', () => {
       policy: () => 'allow',
       redact: {},
       migrate: () => undefined,
-      telemetry: { parent: () => undefined, of: () => ({ within: (_, work) => work(), traceparent: () => "", recorded: () => undefined }) },
+      telemetry: {
+        parent: () => undefined,
+        of: () => ({ within: (_, work) => work(), traceparent: () => '', recorded: () => undefined }),
+      },
       server: {},
       journal: memoryJournal(),
     };
