@@ -26,6 +26,7 @@ import {
   isBlocked,
   isHeld,
   isPaused,
+  liveIn,
   nextStep,
   nextTimeout,
   type OpenStep,
@@ -213,7 +214,7 @@ export class RunDriver {
   }
 
   async #loop(): Promise<Exit> {
-    for (const { id, end } of this.state.tasks) if (end === undefined) this.#deps.woke(id);
+    for (const { id } of liveIn(this.state.tasks)) this.#deps.woke(id);
     for (;;) {
       if (this.#isLettingGo() && !this.#isEndingTurn) return this.#letGo();
       if (this.#inbox.hasNews) await this.#inbox.take();

@@ -23,6 +23,7 @@ import {
 } from '#core';
 import { missingIn, timesToTell } from './approvals.ts';
 import { overIn } from './closed-with.ts';
+import { itemIn, liveIn } from './places.ts';
 import { atOnceOf } from './plan-view.ts';
 import {
   type AwayCall,
@@ -66,8 +67,8 @@ function isOver(state: RunState, wait: TaskWait, now: number): boolean {
   const { task, group, until = Number.POSITIVE_INFINITY, agentCall } = wait;
   // A call with an outcome keeps it, whatever the run is told.
   if (agentCall === undefined && (until <= now || state.fresh.some(isSteering))) return true;
-  if (group !== undefined) return state.groups.find(({ id }) => id === group)?.end !== undefined;
-  const own = state.tasks.findLast(({ id }) => id === task);
+  if (group !== undefined) return itemIn(state.groups, group)?.end !== undefined;
+  const own = itemIn(state.tasks, task);
   return own === undefined ? state.otherEnds.some((end) => end.task === task) : own.end !== undefined;
 }
 
@@ -129,7 +130,7 @@ export function awaitedTasks({ open, tasks }: RunState): readonly string[] {
   const { waits } = open;
   const isAwaited = (task: TaskState): boolean =>
     waits.some((wait) => (wait.group === undefined ? wait.task === task.id : wait.group === task.group));
-  return tasks.flatMap((task) => (task.end === undefined && isAwaited(task) ? [task.id] : []));
+  return liveIn(tasks).flatMap((task) => (isAwaited(task) ? [task.id] : []));
 }
 
 /** Whether this call of the open step is in doubt, and waits to be settled. */
@@ -146,13 +147,18 @@ export function holdsDoubt({ pauses }: Pick<RunState, 'pauses'>): boolean {
 /** The tasks under way that carry out calls of the open step. */
 export function tasksOfAgentCalls({ open, tasks }: RunState): readonly string[] {
   if (open === null || open.waits.length === 0) return [];
-  const live = new Set(tasks.flatMap(({ id, end }) => (end === undefined ? [id] : [])));
-  return open.waits.flatMap(({ task, agentCall }) => (agentCall !== undefined && live.has(task) ? [task] : []));
+  const isLive = (id: string): boolean => isUnderWay(tasks, id);
+  return open.waits.flatMap(({ task, agentCall }) => (agentCall !== undefined && isLive(task) ? [task] : []));
+}
+
+function isUnderWay(tasks: readonly TaskState[], id: string): boolean {
+  const task = itemIn(tasks, id);
+  return task !== undefined && task.end === undefined;
 }
 
 /** The calls of the open step whose tasks have ended, and that have no outcome yet. */
 export function callsOfEndedTasks({ open, tasks }: RunState): readonly number[] {
-  const hasEnded = (id: string): boolean => tasks.findLast((task) => task.id === id)?.end !== undefined;
+  const hasEnded = (id: string): boolean => itemIn(tasks, id)?.end !== undefined;
   return open?.waits.flatMap(({ call, task, agentCall }) => (agentCall && hasEnded(task) ? [call] : [])) ?? [];
 }
 
@@ -264,12 +270,12 @@ function isMet(decision: CallParallel, calls: readonly (CallRecord | null)[]): b
 export function withdrawUnneeded(state: RunState, open: OpenStep, call: number): void {
   const { decision } = open.move;
   if (decision.kind !== 'call_parallel') return;
-  const asking = new Set(state.tasks.flatMap(({ id, pauses }) => (pauses.length > 0 ? [id] : [])));
+  const asking = new Set(liveIn(state.tasks).flatMap(({ id, pauses }) => (pauses.length > 0 ? [id] : [])));
   if (!open.waits.some(({ task, agentCall }) => agentCall !== undefined && asking.has(task))) return;
   const before = open.calls.map((record, index) => (index === call ? null : record));
   if (!isMet(decision, open.calls) || isMet(decision, before)) return;
   for (const id of tasksOfAgentCalls(state)) {
-    const task = state.tasks.findLast((candidate) => candidate.id === id);
+    const task = itemIn(state.tasks, id);
     if (task !== undefined && asking.has(id)) {
       replaceTask(state, { ...task, pauses: task.pauses.filter(({ reason }) => reason === 'in_doubt') });
     }
@@ -293,9 +299,7 @@ export function ownPause({ open, pauses }: Pick<RunState, 'open' | 'pauses'>): O
 /** Whether the planner waits in its own pause for nothing but the end of a task, and a task is running. */
 export function wakesByTasks(state: RunState): boolean {
   if (state.ending !== null || ownPause(state) === undefined || isHeld(state)) return false;
-  return state.tasks.some(
-    ({ end, pauses, agentCall }) => end === undefined && pauses.length === 0 && agentCall === undefined,
-  );
+  return liveIn(state.tasks).some(({ pauses, agentCall }) => pauses.length === 0 && agentCall === undefined);
 }
 
 /** Whether a pause of an operator or of a limit holds the run as a whole. */
@@ -333,7 +337,7 @@ export function hasEndedUnderRaise(state: RunState): boolean {
   if (open === null || raise === undefined || pauses.some((pause) => pause !== raise && pause.step === undefined)) {
     return false;
   }
-  const hasEnded = (id: string): boolean => tasks.findLast((task) => task.id === id)?.end !== undefined;
+  const hasEnded = (id: string): boolean => itemIn(tasks, id)?.end !== undefined;
   return open.waits.some(({ agentCall, task }) => agentCall !== undefined && hasEnded(task));
 }
 
@@ -353,12 +357,14 @@ export function pausesOfTasks({ open, tasks, groups, otherPauses }: RunState): r
   if (open === null || open.waits.length === 0) return [];
   return open.waits
     .flatMap(({ task, group }) => {
-      if (group === undefined)
-        return [...tasks.filter(({ id }) => id === task), ...otherPauses.filter((other) => other.task === task)];
-      const members = tasks.filter((member) => member.group === group);
-      const known = groups.find(({ id }) => id === group);
-      if (known !== undefined && verdictOn(known, members) !== undefined) return [];
-      const live = members.filter(({ end }) => end === undefined);
+      if (group === undefined) {
+        const own = itemIn(tasks, task);
+        const others = otherPauses.filter((other) => other.task === task);
+        return own === undefined ? others : [own, ...others];
+      }
+      const known = itemIn(groups, group);
+      if (known !== undefined && verdictOn(known, tasks) !== undefined) return [];
+      const live = liveIn(tasks).filter((member) => member.group === group);
       return live.every(({ pauses }) => pauses.length > 0) ? live : [];
     })
     .flatMap(({ pauses }) => pauses);
