@@ -250,6 +250,10 @@ export class RunDriver {
         case 'end_calls':
           await this.#commit(await endAgentCalls(todo.calls, this.#calls.ownPorts));
           break;
+        case 'look_up':
+          if (open !== null) this.#calls.lookUp(open, todo.calls);
+          await this.#commit(this.#kept((await this.#landed()).entries));
+          break;
         case 'undo':
           await this.#record(await this.#undo.next(todo.stopped));
           break;
