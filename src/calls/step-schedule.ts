@@ -134,6 +134,7 @@ export function unpark(
   if (schedule.parked.size === 0) return [];
   const parked = parkedCalls(state, open, now);
   const over = [...schedule.parked].filter((call) => !parked.has(call) && !unasked.has(call));
+  if (over.length === 0) return over;
   const givenUp = hasNewGoal(state) ? open.away : [];
   const atOnce = new Set([
     ...[...open.waits, ...givenUp, ...heardOut].map(({ call }) => call),

@@ -22,7 +22,7 @@ import {
   withdrawsQuestions,
 } from '#core';
 import { missingIn, timesToTell } from './approvals.ts';
-import { overIn } from './closed-with.ts';
+import { mayEndEarly, overIn } from './closed-with.ts';
 import { itemIn, liveIn } from './places.ts';
 import { atOnceOf } from './plan-view.ts';
 import {
@@ -41,18 +41,40 @@ import { openWaits } from './waiting-calls.ts';
 /** A time at which nothing that has a limit is over. */
 const BEFORE_ALL = Number.NEGATIVE_INFINITY;
 
-const NONE: ReadonlySet<number> = new Set();
+/** Calls of one step, in the order in which they were added. It is made at every turn while thousands wait, and a `Set` takes ten times as long to fill. */
+class CallSet implements Iterable<number> {
+  readonly #has: Uint8Array;
+  readonly #calls: number[] = [];
+
+  /** @param size how many calls the step has. */
+  constructor(size: number) {
+    this.#has = new Uint8Array(size);
+  }
+
+  add(call: number): void {
+    if (this.#has[call] === 1) return;
+    this.#has[call] = 1;
+    this.#calls.push(call);
+  }
+
+  has(call: number): boolean {
+    return this.#has[call] === 1;
+  }
+
+  [Symbol.iterator](): Iterator<number> {
+    return this.#calls.values();
+  }
+}
+
+type Calls = Pick<CallSet, 'has' | typeof Symbol.iterator>;
+
+const NONE: Calls = new CallSet(0);
 
 /** The calls that wait for an answer, for a task, for a group or for the time of their next attempt. This process cannot move them on. */
-export function parkedCalls(
-  state: RunState,
-  open: OpenStep,
-  now: number = BEFORE_ALL,
-  withHeld = false,
-): ReadonlySet<number> {
+export function parkedCalls(state: RunState, open: OpenStep, now: number = BEFORE_ALL, withHeld = false): Calls {
   const { waits, away, waiting } = open;
   if (waits.length === 0 && away.length === 0 && waiting.length === 0 && state.pauses.length === 0) return NONE;
-  const parked = new Set<number>();
+  const parked = new CallSet(open.calls.length);
   for (const { step, call, wait } of state.pauses) {
     // A call that asks in the middle of its work says itself whether it waits: something else that it waits for may have ended.
     if (call !== undefined && wait === undefined && step === open.move.step) parked.add(call);
@@ -197,6 +219,7 @@ export function isBlocked(state: RunState, now: number = BEFORE_ALL, withHeld = 
   const { waits, away, waiting } = open;
   const waitsForNothing = waits.length === 0 && away.length === 0 && waiting.length === 0;
   if (waitsForNothing && !state.pauses.some(({ call }) => call !== undefined)) return false;
+  if (decision.kind === 'call_parallel' && hasMoreThanParked(state, open, decision, withHeld)) return false;
   const parked = parkedCalls(state, open, now, withHeld);
   const isOpenAndFree = (record: CallRecord | null, call: number): boolean => record === null && !parked.has(call);
   if (decision.kind === 'call_parallel') {
@@ -211,8 +234,32 @@ export function isBlocked(state: RunState, now: number = BEFORE_ALL, withHeld = 
   return !open.calls.some(isOpenAndFree);
 }
 
+/**
+ * Whether more calls are open than can be parked, of a step in which none waits for another or for a place: one of them is free. Thousands of calls may
+ * wait, and it is asked at every turn: nothing is made to find it out.
+ */
+function hasMoreThanParked(state: RunState, open: OpenStep, decision: CallParallel, withHeld: boolean): boolean {
+  const { waits, away, waiting, pending, move } = open;
+  if (waits.length > 0 || mayEndEarly(decision) || !isLoose(decision.branches)) return false;
+  let parked = away.length;
+  for (const one of waiting) if (one.isParked || withHeld) parked += 1;
+  for (const { step, call, wait } of state.pauses) {
+    if (call !== undefined && wait === undefined && step === move.step) parked += 1;
+  }
+  return pending > parked;
+}
+
+const loose = new WeakMap<readonly Branch[], boolean>();
+
+function isLoose(branches: readonly Branch[]): boolean {
+  const graph = graphOf(branches);
+  const known = loose.get(branches) ?? branches.every((_, call) => graph.needs(call).length === 0);
+  loose.set(branches, known);
+  return known;
+}
+
 /** Whether a call could be started, or could get what it waited for. Calls that tasks carry out keep their places until they end. */
-function hasRoom(open: OpenStep, decision: CallParallel, parked: ReadonlySet<number>): boolean {
+function hasRoom(open: OpenStep, decision: CallParallel, parked: Calls): boolean {
   const { waits, calls, move } = open;
   if (waits.some(({ call }) => !parked.has(call))) return true;
   const carried = waits.filter(({ agentCall }) => agentCall !== undefined);

@@ -5,6 +5,7 @@ import { memoryJournal } from '#journal';
 import { createRuntime } from '#runtime';
 import { agent } from '#tools';
 import { finish } from '../kit/decisions.ts';
+import { looksAt } from '../kit/looks.ts';
 import { make } from '../kit/tools.ts';
 
 const TASKS = 60;
@@ -35,32 +36,7 @@ it('the members of all groups are found with one look at the tasks', async () =>
   await runtime.close();
 });
 
-const LOOKS = ['every', 'filter', 'find', 'findLast', 'flatMap', 'map', 'some'] as const;
-
-/** How many tasks and groups the lists have together that methods of arrays were called on meanwhile. */
-async function looksIn(work: () => Promise<void>): Promise<number> {
-  let looks = 0;
-  const spies = LOOKS.map((name) => {
-    const method = Array.prototype[name];
-    Object.defineProperty(Array.prototype, name, {
-      configurable: true,
-      writable: true,
-      value(this: readonly unknown[], ...args: readonly unknown[]) {
-        const first = this[0];
-        if (typeof first === 'object' && first !== null && ('onCancel' in first || 'sealed' in first))
-          looks += this.length;
-        return Reflect.apply(method, this, args);
-      },
-    });
-    return () => Object.defineProperty(Array.prototype, name, { configurable: true, writable: true, value: method });
-  });
-  try {
-    await work();
-  } finally {
-    for (const restore of spies) restore();
-  }
-  return looks;
-}
+const isTaskOrGroup = (item: object): boolean => 'onCancel' in item || 'sealed' in item;
 
 /** Starts them one by one, and waits for those that are under way when there can be no more. */
 const startsAll =
@@ -77,7 +53,7 @@ it('nothing walks over tasks that have ended: neither a step, nor whoever reads 
     const journal = memoryJournal();
     const options = { planner: startsAll(tasks), tools: [note], journal };
     const [runtime, other] = [createRuntime(options), createRuntime(options)];
-    const looks = await looksIn(async () => {
+    const looks = await looksAt(isTaskOrGroup, async () => {
       const run = await runtime.start('Start them.', { limits: { steps: 10 * tasks } });
       for await (const _ of run.events({ overPauses: true }));
       const again = other.run(run.id);
