@@ -5,16 +5,16 @@ export const BACKGROUND: readonly Mutant[] = [
   {
     name: 'back: lose the news of what tasks came to',
     file: 'state/task-state.ts',
-    find: 'if (group !== undefined) state.background = [',
+    find: 'if (group !== undefined) state.background = pushed(',
     replace:
-      "if (group !== undefined && !group.members.some((task) => task.description.startsWith('back_'))) state.background = [",
+      "if (group !== undefined && !group.members.some((task) => task.description.startsWith('back_'))) state.background = pushed(",
   },
   {
     name: 'back: tell news twice',
     file: 'state/task-state.ts',
-    find: 'state.background = [...state.background, deepFreeze({ atStep: nextStep(state), group })];',
+    find: 'state.background = pushed(state.background, deepFreeze({ atStep: nextStep(state), group }));',
     replace:
-      'state.background = [...state.background, deepFreeze({ atStep: nextStep(state), group }), deepFreeze({ atStep: nextStep(state), group })];',
+      'for (const _ of [0, 1]) state.background = pushed(state.background, deepFreeze({ atStep: nextStep(state), group }));',
   },
   {
     name: 'back: make the call again without doubt when its process has died',

@@ -138,7 +138,7 @@ export const RUNTIME: readonly Mutant[] = [
   {
     name: 'give back what the tasks of a task may still use',
     file: 'tasks/ending.ts',
-    find: "steps: usage.steps + setAsideFor(open, 'steps'),",
+    find: "steps: usage.steps + sumOfShares(open, 'steps'),",
     replace: 'steps: usage.steps,',
   },
   {
@@ -180,8 +180,8 @@ export const RUNTIME: readonly Mutant[] = [
   {
     name: 'end no group',
     file: 'state/task-state.ts',
-    find: 'const isOver = sealed && members.every(({ end }) => end !== undefined);',
-    replace: 'const isOver = sealed && members.length === 0;',
+    find: 'const isOver = sealed && live === 0;',
+    replace: 'const isOver = sealed && live < 0;',
   },
   {
     name: 'give a call another value than the run that carried it out',

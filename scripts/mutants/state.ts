@@ -11,8 +11,8 @@ export const STATE: readonly Mutant[] = [
   {
     name: 'set nothing aside for tasks',
     file: 'state/budget.ts',
-    find: 'if (end === undefined) sum += reserved[axis] ?? 0;',
-    replace: 'if (end === null) sum += reserved[axis] ?? 0;',
+    find: 'return tasks.length === 0 ? 0 : sumOfShares(',
+    replace: 'return tasks.length >= 0 ? 0 : sumOfShares(',
   },
   {
     name: 'forget what tasks have used',
@@ -23,9 +23,9 @@ export const STATE: readonly Mutant[] = [
   {
     name: 'show a group twice',
     file: 'state/task-state.ts',
-    find: 'state.background = [...state.background, deepFreeze({ atStep: nextStep(state), group })];',
+    find: 'state.background = pushed(state.background, deepFreeze({ atStep: nextStep(state), group }));',
     replace:
-      'state.background = [...state.background, ...[0, 1].map((later) => deepFreeze({ atStep: nextStep(state) + later, group }))];',
+      'for (const later of [0, 1]) state.background = pushed(state.background, deepFreeze({ atStep: nextStep(state) + later, group }));',
   },
   {
     name: 'the end of a group is not shown when the end of one of its members was',

@@ -53,8 +53,8 @@ export const WAITS: readonly Mutant[] = [
   {
     name: 'keep the waits of a call that has ended',
     file: 'state/waiting-calls.ts',
-    find: 'open.waiting = withoutCall(open.waiting, call);',
-    replace: '',
+    find: 'if (before !== undefined) open.waiting =',
+    replace: 'if (before === null) open.waiting =',
   },
   {
     name: 'say that a call that has done half of its work was cancelled',

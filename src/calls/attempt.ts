@@ -68,6 +68,11 @@ export class Attempt {
     return (this.#aborted ?? this.#dismissed) !== undefined;
   }
 
+  /** Set once not even a look-up goes on: that its result is not wanted does not stop it. */
+  get isLookUpOver(): boolean {
+    return this.#aborted !== undefined;
+  }
+
   get hasSpoken(): boolean {
     return this.#hasSpoken;
   }
@@ -181,7 +186,7 @@ export class Attempt {
   /** Waits, or until aborted. */
   pause(delayMs: number): Promise<void> {
     return new Promise((resolve) => {
-      if (this.aborted) return resolve();
+      if (this.#isLookUp ? this.isLookUpOver : this.aborted) return resolve();
       const cancelTimer = this.clock.after(delayMs, () => {
         this.#endPause = undefined;
         resolve();

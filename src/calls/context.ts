@@ -48,7 +48,7 @@ export interface OwnCall {
   readonly tools: ToolView;
 }
 
-export function placeOf({ open, index }: Pick<OwnCall, 'open' | 'index'>): CallPlace {
+export function ownPlace({ open, index }: Pick<OwnCall, 'open' | 'index'>): CallPlace {
   return { step: open.move.step, call: index };
 }
 
@@ -137,7 +137,7 @@ export class CallContext implements ToolContext<HandleSet>, Spender {
   }
 
   get traceparent(): string | undefined {
-    return this.#ports.tracing?.traceparent(placeOf(this.#call));
+    return this.#ports.tracing?.traceparent(ownPlace(this.#call));
   }
 
   get emit(): ToolContext['emit'] {

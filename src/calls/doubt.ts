@@ -2,9 +2,8 @@
  * A `once` call of which nobody knows whether it has happened: its process died, or its time limit or an abort met it under
  * way. The tool's `reconcile` is asked; what it cannot say holds the run until somebody does.
  */
-import { branchesOf, type Identity, type Json, type JsonObject, type Outcome, type Paused, scopeKey } from '#core';
+import { type Identity, type Json, type JsonObject, type Outcome, scopeKey } from '#core';
 import { isTransientStoreError } from '#journal';
-import { givenArgs, type OpenStep } from '#state';
 import type { ReadyTool } from '#tools';
 import { isThenable, type Settled, whatPassed } from './attempt.ts';
 import type { PauseAsk } from './gates.ts';
@@ -37,30 +36,6 @@ export function inDoubt(doubt: Doubt, tells: boolean): PauseAsk | Outcome {
   if (!tells) return { kind: 'pause', reason: 'in_doubt', payload: payloadOf(doubt) };
   const message = `${doubt.tool} may have happened, but nobody knows. ${doubt.why}`;
   return { kind: 'unknown', error: { code: 'outcome_unknown', message } };
-}
-
-interface CutOff {
-  readonly identity: Identity;
-  readonly open: OpenStep;
-  readonly call: number;
-  readonly why: string;
-  readonly token: string;
-}
-
-/** The pause for a call of a run that is to end: it is not looked up. Its arguments are those that were decided, or what a person gave in their place. */
-export function doubtPause({ identity, open, call, why, token }: CutOff): Paused {
-  const { step, decision } = open.move;
-  const branch = branchesOf(decision)[call];
-  const given = givenArgs(open).get(call);
-  const doubt: Doubt = {
-    tool: branch?.tool ?? '',
-    args: given !== undefined ? given : (branch?.args ?? null),
-    key: `${keyPrefixOf(identity)}/${step}.${call}`,
-    since: open.began.find((begun) => begun.call === call)?.at ?? open.move.startedAt,
-    why,
-    canLookUp: false,
-  };
-  return { kind: 'paused', token, reason: 'in_doubt', step, call, payload: payloadOf(doubt) };
 }
 
 /** An attempt of a `once` call of which it is not known whether it has happened. */

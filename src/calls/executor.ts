@@ -1,6 +1,5 @@
 /** The calls of the open step that this process has in flight: starts what may start, and collects what has landed. */
 import {
-  AWAIT_TOOL,
   type Branch,
   type CallEnded,
   type CallParallel,
@@ -14,11 +13,8 @@ import {
   type Json,
   type JsonObject,
   mapTexts,
-  PilotageError,
   runsAbove,
-  SPAWN_TOOL,
   skillView,
-  type TaskCall,
   type ToolSchema,
   timeAfter,
 } from '#core';
@@ -38,7 +34,7 @@ import type { Call, DispatchPorts, HeldCall } from './call-ports.ts';
 import { RunStore } from './call-store.ts';
 import { RunStreams } from './call-streams.ts';
 import { CallsAside } from './calls-aside.ts';
-import { type OwnCall, type Piece, placeOf } from './context.ts';
+import { type OwnCall, ownPlace, type Piece } from './context.ts';
 import { keyPrefixOf } from './doubt.ts';
 import { EarlierCalls, type EarlierPorts, type KnownTool } from './earlier-calls.ts';
 import { endAgentCall, endOfTask, givenCall, type OwnPorts } from './functionless-calls.ts';
@@ -51,9 +47,19 @@ import { Permits } from './permits.ts';
 import type { Schedule } from './schedule.ts';
 import { setUpParallel } from './set-up.ts';
 import { ToolSpending } from './spending.ts';
-import { isAgentCall, offeredNow, renamed, scheduleOf, settling, tellSchedule, unpark } from './step-schedule.ts';
-import { StoppedCalls } from './stopped-calls.ts';
-import { isTaskCall, type Landed, TaskCalls } from './task-calls.ts';
+import {
+  branchAt,
+  isAgentCall,
+  offeredNow,
+  placeOf,
+  renamed,
+  scheduleOf,
+  settling,
+  tellSchedule,
+  unpark,
+} from './step-schedule.ts';
+import { notWanted, StoppedCalls } from './stopped-calls.ts';
+import { asBranch, isTaskCall, type Landed, TaskCalls } from './task-calls.ts';
 import { waitEntries } from './wait-entries.ts';
 
 export interface CallPorts {
@@ -148,7 +154,7 @@ export class Calls {
       isReadByModel: deps.planner.modelDriven === true,
       meta: state.context.meta ?? NO_META,
       skills: skillView(state.context.skills),
-      hold: (call, asked) => this.questions.ask(placeOf(call), asked, call.waiting?.startedAt ?? clock.now()),
+      hold: (call, asked) => this.questions.ask(ownPlace(call), asked, call.waiting?.startedAt ?? clock.now()),
       tracing: ports.tracing,
       kept: { state, artifacts, writing: new Map(), write: (body) => ports.writer.commit([body]) },
       store: new RunStore(deps, state),
@@ -242,7 +248,7 @@ export class Calls {
     // Calls that ended while the last results were being written count as ended, although the state does not say so yet.
     if (this.#landed.length > 0) return Promise.resolve(this.take());
     tellSchedule(schedule, state, open, decision, this.#returned.splice(0));
-    if (schedule.isMet) for (const { attempt } of this.#inFlight) attempt.dismiss(isMet());
+    if (schedule.isMet) for (const { attempt } of this.#inFlight) attempt.dismiss(notWanted());
     this.stopped.stopAll(open);
     if (this.#inFlight.length === 0) this.#unasked.clear();
     const over = unpark(schedule, state, open, deps.clock.now(), this.#unasked);
@@ -314,6 +320,12 @@ export class Calls {
   /** Takes the results when nothing more is to be started. */
   takeEnded(): EntryBody[] {
     return this.#landed.splice(0).flatMap((landed) => (typeof landed === 'function' ? [] : landed));
+  }
+
+  /** Finds out what became of calls that have begun, where nothing more is made. What that comes to lands. */
+  lookUp(open: OpenStep, calls: readonly number[]): void {
+    for (const call of calls) this.#start(open, call, branchAt(this.#ports.state, open, call));
+    for (const { call, attempt } of this.#inFlight) if (calls.includes(call)) attempt.dismiss(notWanted());
   }
 
   #change(): Promise<void> {
@@ -573,7 +585,8 @@ export class Calls {
 
   #resolveArgs({ open, index, branch }: Pick<Call, 'open' | 'index' | 'branch'>): Json | Promise<Json> {
     const { deps, state } = this.#ports;
-    const indexOf = (id: string): number | undefined => this.#planned?.schedule.indexOf(id);
+    const planned = this.#planned?.open === open ? this.#planned.schedule : undefined;
+    const indexOf = (id: string): number | undefined => (planned ? planned.indexOf(id) : placeOf(open, id));
     return argsOf(open, index, branch, { state, artifacts: deps.artifacts, indexOf });
   }
 }
@@ -582,16 +595,4 @@ function asLanding(landed: Landed): Landing {
   return typeof landed === 'function' ? landed() : { entries: landed };
 }
 
-/** Gives a single task call the shape of a branch of a parallel call. */
-function asBranch({ kind }: TaskCall): Branch {
-  return { tool: kind === 'spawn_task' ? SPAWN_TOOL : AWAIT_TOOL, args: null };
-}
-
 const NO_META: JsonObject = Object.freeze({});
-
-function isMet(): PilotageError {
-  return new PilotageError(
-    'cancelled',
-    'The join has what it needed, the plan has ended, or another branch has failed.',
-  );
-}

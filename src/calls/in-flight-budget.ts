@@ -110,7 +110,8 @@ export class InFlightBudget {
   }
 
   isUnderWay(open: OpenStep, call: number): boolean {
-    return this.#underWay(open).includes(call);
+    if (this.#open !== open) this.#underWay(open);
+    return this.#started.includes(call) && isUncounted(open, call);
   }
 
   /**

@@ -66,7 +66,7 @@ async function believed({ attempt }: Call, { lease }: DispatchPorts, ask: () => 
     const looked = await ask();
     if (looked.found !== 'not_done' || graceLeftMs === 0) return looked;
     await attempt.pause(graceLeftMs);
-    if (attempt.aborted) return { ...looked, found: undefined };
+    if (attempt.isLookUpOver) return { ...looked, found: undefined };
   }
 }
 

@@ -1,5 +1,5 @@
 /** Between a run's state and the schedule of its open step: what the state tells the schedule, and what the schedule records. */
-import { type Branch, type CallParallel, type CallResult, callEnded } from '#core';
+import { type Branch, branchesOf, branchId, type CallParallel, type CallResult, callEnded } from '#core';
 import {
   awayCall,
   halfDone,
@@ -53,6 +53,17 @@ function mayHaveHappened({ began }: OpenStep): readonly number[] {
 /** Tasks carry these out, and each may have a call in doubt. */
 function agentCallsOf({ waits }: OpenStep): readonly number[] {
   return waits.flatMap(({ call, agentCall }) => (agentCall === undefined ? [] : [call]));
+}
+
+/** The call as it is carried out today. */
+export function branchAt(state: RunState, { move }: OpenStep, call: number): Branch {
+  return renamed(state, branchesOf(move.decision)[call] as Branch);
+}
+
+/** Where the branch of this id stands in the step, of which there may be no schedule. */
+export function placeOf({ move }: OpenStep, id: string): number | undefined {
+  const place = branchesOf(move.decision).findIndex((branch, call) => branchId(branch, call) === id);
+  return place === -1 ? undefined : place;
 }
 
 /** A task carries it out. */
@@ -123,6 +134,7 @@ export function unpark(
   if (schedule.parked.size === 0) return [];
   const parked = parkedCalls(state, open, now);
   const over = [...schedule.parked].filter((call) => !parked.has(call) && !unasked.has(call));
+  if (over.length === 0) return over;
   const givenUp = hasNewGoal(state) ? open.away : [];
   const atOnce = new Set([
     ...[...open.waits, ...givenUp, ...heardOut].map(({ call }) => call),

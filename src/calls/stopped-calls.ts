@@ -67,3 +67,11 @@ export class StoppedCalls {
 function why(): PilotageError {
   return new PilotageError('cancelled', 'Somebody cancelled the call.');
 }
+
+/** Why the result of a call is not wanted any more. */
+export function notWanted(): PilotageError {
+  return new PilotageError(
+    'cancelled',
+    'The join has what it needed, the plan has ended, another branch has failed, or the run is to end.',
+  );
+}

@@ -1,5 +1,7 @@
 /** Calls that start a task, wait for one, or are carried out by one. */
 import {
+  AWAIT_TOOL,
+  type Branch,
   type CallPlace,
   callEnded,
   type EntryBody,
@@ -134,4 +136,9 @@ export class TaskCalls {
 
 export function isTaskCall(decision: { readonly kind: string }): decision is TaskCall {
   return decision.kind === 'spawn_task' || decision.kind === 'await_task';
+}
+
+/** Gives a single task call the shape of a branch of a parallel call. */
+export function asBranch({ kind }: TaskCall): Branch {
+  return { tool: kind === 'spawn_task' ? SPAWN_TOOL : AWAIT_TOOL, args: null };
 }

@@ -36,7 +36,6 @@ import { pauseExpired } from '#journal';
 import {
   asksNothing,
   type ClosedPause,
-  deadlineOf,
   hasBegun,
   lostRaces,
   nodeEdits,
@@ -247,7 +246,7 @@ async function settlement(
   { type, from, payload = {} }: Control,
   { token, reason, call, payload: doubt = {} }: OpenPause,
   state: RunState,
-  { now, outcomeOf, canLookUp }: TakePorts,
+  { outcomeOf, canLookUp }: TakePorts,
 ): Promise<Resumed | PilotageError> {
   const { open } = state;
   const { token: _, value, error, payload: words, ...said } = payload;
@@ -259,7 +258,6 @@ async function settlement(
   const given = Object.keys(rest).length === 0 ? {} : { payload: rest };
   const by = from === undefined ? {} : { by: from };
   if (type === 'RESUME') {
-    if (isToEnd(state, now)) return answerRefused('payload_invalid', OVER);
     if (canLookUp(tool)) return { kind: 'resumed', token, verdict: 'resume', ...given, ...by };
     return answerRefused(
       'payload_invalid',
@@ -282,19 +280,6 @@ async function settlement(
   }
   return { kind: 'resumed', token, verdict: 'settle', ...given, outcome, ...by };
 }
-
-/** Its time is over, or somebody has decided that it ends: it is held by its doubt alone. */
-function isToEnd(state: RunState, now: number): boolean {
-  const { cancel, rejectedCall, limits, unwinding, undoStopped } = state;
-  // Calls that undo others are carried out, and looked up.
-  if (unwinding !== null) return undoStopped;
-  if (cancel !== null || rejectedCall !== null) return true;
-  const deadlineAt = deadlineOf(state);
-  return deadlineAt !== undefined && deadlineAt <= now && limits.onCeiling !== 'pause';
-}
-
-const OVER =
-  'The run is about to end, and carries out nothing more, not even a look-up. Settle the call: say that it happened, or that it did not.';
 
 /** Whoever names no pause means the one that was open last, while none is. */
 async function closedBefore(

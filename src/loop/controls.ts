@@ -15,7 +15,7 @@ import {
   PilotageError,
   type Resumed,
   type TaskMessage,
-  waitId,
+  type WaitPlace,
   withdrawsQuestions,
 } from '#core';
 import type { Received, RunStatus } from '#journal';
@@ -215,7 +215,7 @@ function eventEntry(
   const passed = { kind: 'event_passed' as const, ...at, key, payload, signal };
   const waiting = open?.move.step === at.step ? waitingCall(open, at.call) : undefined;
   const wait = waiting?.waits.find((one) => one.wait === at.wait && one.end === undefined);
-  const isTaken = before.some((entry) => entry.kind === 'wait_ended' && waitId(entry) === waitId(at));
+  const isTaken = before.some((entry) => entry.kind === 'wait_ended' && isSamePlace(entry, at));
   // What has lost a race waits no more, though its end is not recorded yet.
   if (wait === undefined || isTaken || lostRaces(state)({ ...at, reason: 'external_event' }) !== undefined) {
     return overEntry({ at, key, payload, signal });
@@ -224,6 +224,13 @@ function eventEntry(
   if (misfit === undefined) return { kind: 'wait_ended', ...at, ended: 'event', payload, signal };
   const message = `The payload of the signal does not fit what the call waits for: ${explainSchemaError(misfit)}.`;
   return { ...passed, error: { code: 'payload_invalid', message } };
+}
+
+type Place = Pick<WaitPlace, 'step' | 'call' | 'wait'>;
+
+/** Thousands of signals may be taken at once, each of which is compared with those before it. */
+function isSamePlace(one: Place, other: Place): boolean {
+  return one.call === other.call && one.wait === other.wait && one.step === other.step;
 }
 
 /** The signal is for whoever waits for the key next. */

@@ -26,6 +26,7 @@ import {
   isBlocked,
   isHeld,
   isPaused,
+  liveIn,
   nextStep,
   nextTimeout,
   type OpenStep,
@@ -216,7 +217,7 @@ export class RunDriver {
   }
 
   async #loop(): Promise<Exit> {
-    for (const { id, end } of this.state.tasks) if (end === undefined) this.#deps.woke(id);
+    for (const { id } of liveIn(this.state.tasks)) this.#deps.woke(id);
     for (;;) {
       if (this.#isLettingGo() && !this.#isEndingTurn) return this.#letGo();
       if (this.#inbox.hasNews) await this.#inbox.take();
@@ -251,6 +252,10 @@ export class RunDriver {
           break;
         case 'end_calls':
           await this.#commit(await endAgentCalls(todo.calls, this.#calls.ownPorts));
+          break;
+        case 'look_up':
+          if (open !== null) this.#calls.lookUp(open, todo.calls);
+          await this.#commit(this.#kept((await this.#landed()).entries));
           break;
         case 'undo':
           await this.#record(await this.#undo.next(todo.stopped));

@@ -20,7 +20,6 @@ import {
   type JsonObject,
   newRunId,
   type Outcome,
-  type Paused,
   type Resumed,
   type WakeMode,
 } from '#core';
@@ -57,7 +56,7 @@ import {
   withdrawals,
   withdrawnByWord,
 } from '#state';
-import { doubtPause, keyPrefixOf } from '../calls/doubt.ts';
+import { keyPrefixOf } from '../calls/doubt.ts';
 import { askForRaise, type Lacking, lackOf } from '../calls/in-flight-budget.ts';
 import { endGroup } from '../tasks/ending.ts';
 import type { MoveNeeds } from './ask.ts';
@@ -71,6 +70,8 @@ export type Next =
   | { readonly do: 'dismiss'; readonly tasks: readonly string[] }
   /** The tasks that carry out these calls have ended, and the run is to end: what they came to is recorded first. */
   | { readonly do: 'end_calls'; readonly calls: readonly number[] }
+  /** The run is to end, and nobody knows what became of these calls: their tools are asked, and then people. Nothing is made any more. */
+  | { readonly do: 'look_up'; readonly calls: readonly number[] }
   /** The memory of its user is to be read. */
   | { readonly do: 'recall' }
   | { readonly do: 'ask' }
@@ -130,8 +131,8 @@ export function next(state: RunState, deps: NextDeps): Next {
   const overdue = deadlineAt !== undefined && Math.max(deps.clock.now(), state.updatedAt) >= deadlineAt;
   const isLate = overdue && limits.onCeiling !== 'pause';
   if (isDismissed || isLate || state.rejectedCall !== null) {
-    const doubts = cutOffCalls(state, deps);
-    if (doubts.length > 0) return record(doubts);
+    const calls = cutOffCalls(state, deps);
+    if (calls.length > 0) return { do: 'look_up', calls };
     const ending = endTasks(state, deps);
     if (ending !== undefined) return ending;
     if (tasksOfAgentCalls(state).length > 0 || holdsDoubt(state)) return awaitSettlement(state, deps);
@@ -184,8 +185,8 @@ function unwind(state: RunState, deps: NextDeps): Next {
   // While somebody is asked, its time does not go on, and a task has a time of its own.
   const isTimed = pauses.length === 0 && task === undefined;
   if (isTimed && now >= (limits.deadlineAt ?? now)) {
-    const doubts = cutOffCalls(state, deps);
-    if (doubts.length > 0) return record(doubts);
+    const calls = cutOffCalls(state, deps);
+    if (calls.length > 0) return { do: 'look_up', calls };
     const ending = endTasks(state, deps);
     if (ending !== undefined) return ending;
     if (tasksOfAgentCalls(state).length > 0) return awaitSettlement(state, deps);
@@ -379,15 +380,13 @@ function awaitSettlement(state: RunState, { isInFlight }: NextDeps): Next {
   return { do: 'park', wakeAt: null, status: unsettledStatus(state) };
 }
 
-/** Calls that a dead process had begun when the run is to end. The run does not end before somebody has settled them. */
-function cutOffCalls(state: RunState, { newToken, isInFlight }: NextDeps): Paused[] {
-  const { open, identity } = state;
+/** Calls that a dead process had begun when the run is to end. The run does not end before it is known what became of them. */
+function cutOffCalls(state: RunState, { isInFlight }: NextDeps): readonly number[] {
+  const { open } = state;
   if (open === null) return [];
-  const cutOff = open.began.filter(
-    ({ call, once }) => once && open.calls[call] === null && !isInFlight(call) && !isInDoubt(state, call),
+  return open.began.flatMap(({ call, once }) =>
+    once && open.calls[call] === null && !isInFlight(call) && !isInDoubt(state, call) ? [call] : [],
   );
-  const why = 'The call was under way when its process died, and the run was to end.';
-  return cutOff.map(({ call }) => doubtPause({ identity, open, call, why, token: newToken() }));
 }
 
 const NOT_ENDED = 'The run ended before the call did.';

@@ -12,7 +12,7 @@ import {
   type TaskStatus,
 } from '#core';
 import type { Journal, RunRecord, RunStatus } from '#journal';
-import type { RunState } from '#state';
+import { liveIn, type RunState } from '#state';
 import type { DriverDeps } from '../loop/driver-deps.ts';
 import { endOf } from '../tasks/ending.ts';
 
@@ -151,9 +151,9 @@ export function watchProgressOfTasks(
   let stopped = false;
   let cancel = (): void => {};
   const look = async (): Promise<void> => {
-    for (const { id, end } of state()?.tasks ?? []) {
+    for (const { id } of liveIn(state()?.tasks ?? [])) {
       if (stopped) return;
-      const record = end === undefined ? await journal.get(id) : undefined;
+      const record = await journal.get(id);
       if (record === undefined) continue;
       const progress = { taskId: id, status: await taskStatus(journal, record), entries: record.head };
       const shown = `${progress.status} ${progress.entries}`;

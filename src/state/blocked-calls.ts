@@ -22,7 +22,8 @@ import {
   withdrawsQuestions,
 } from '#core';
 import { missingIn, timesToTell } from './approvals.ts';
-import { overIn } from './closed-with.ts';
+import { mayEndEarly, overIn } from './closed-with.ts';
+import { itemIn, liveIn } from './places.ts';
 import { atOnceOf } from './plan-view.ts';
 import {
   type AwayCall,
@@ -40,18 +41,40 @@ import { openWaits } from './waiting-calls.ts';
 /** A time at which nothing that has a limit is over. */
 const BEFORE_ALL = Number.NEGATIVE_INFINITY;
 
-const NONE: ReadonlySet<number> = new Set();
+/** Calls of one step, in the order in which they were added. It is made at every turn while thousands wait, and a `Set` takes ten times as long to fill. */
+class CallSet implements Iterable<number> {
+  readonly #has: Uint8Array;
+  readonly #calls: number[] = [];
+
+  /** @param size how many calls the step has. */
+  constructor(size: number) {
+    this.#has = new Uint8Array(size);
+  }
+
+  add(call: number): void {
+    if (this.#has[call] === 1) return;
+    this.#has[call] = 1;
+    this.#calls.push(call);
+  }
+
+  has(call: number): boolean {
+    return this.#has[call] === 1;
+  }
+
+  [Symbol.iterator](): Iterator<number> {
+    return this.#calls.values();
+  }
+}
+
+type Calls = Pick<CallSet, 'has' | typeof Symbol.iterator>;
+
+const NONE: Calls = new CallSet(0);
 
 /** The calls that wait for an answer, for a task, for a group or for the time of their next attempt. This process cannot move them on. */
-export function parkedCalls(
-  state: RunState,
-  open: OpenStep,
-  now: number = BEFORE_ALL,
-  withHeld = false,
-): ReadonlySet<number> {
+export function parkedCalls(state: RunState, open: OpenStep, now: number = BEFORE_ALL, withHeld = false): Calls {
   const { waits, away, waiting } = open;
   if (waits.length === 0 && away.length === 0 && waiting.length === 0 && state.pauses.length === 0) return NONE;
-  const parked = new Set<number>();
+  const parked = new CallSet(open.calls.length);
   for (const { step, call, wait } of state.pauses) {
     // A call that asks in the middle of its work says itself whether it waits: something else that it waits for may have ended.
     if (call !== undefined && wait === undefined && step === open.move.step) parked.add(call);
@@ -66,8 +89,8 @@ function isOver(state: RunState, wait: TaskWait, now: number): boolean {
   const { task, group, until = Number.POSITIVE_INFINITY, agentCall } = wait;
   // A call with an outcome keeps it, whatever the run is told.
   if (agentCall === undefined && (until <= now || state.fresh.some(isSteering))) return true;
-  if (group !== undefined) return state.groups.find(({ id }) => id === group)?.end !== undefined;
-  const own = state.tasks.findLast(({ id }) => id === task);
+  if (group !== undefined) return itemIn(state.groups, group)?.end !== undefined;
+  const own = itemIn(state.tasks, task);
   return own === undefined ? state.otherEnds.some((end) => end.task === task) : own.end !== undefined;
 }
 
@@ -129,7 +152,7 @@ export function awaitedTasks({ open, tasks }: RunState): readonly string[] {
   const { waits } = open;
   const isAwaited = (task: TaskState): boolean =>
     waits.some((wait) => (wait.group === undefined ? wait.task === task.id : wait.group === task.group));
-  return tasks.flatMap((task) => (task.end === undefined && isAwaited(task) ? [task.id] : []));
+  return liveIn(tasks).flatMap((task) => (isAwaited(task) ? [task.id] : []));
 }
 
 /** Whether this call of the open step is in doubt, and waits to be settled. */
@@ -146,13 +169,18 @@ export function holdsDoubt({ pauses }: Pick<RunState, 'pauses'>): boolean {
 /** The tasks under way that carry out calls of the open step. */
 export function tasksOfAgentCalls({ open, tasks }: RunState): readonly string[] {
   if (open === null || open.waits.length === 0) return [];
-  const live = new Set(tasks.flatMap(({ id, end }) => (end === undefined ? [id] : [])));
-  return open.waits.flatMap(({ task, agentCall }) => (agentCall !== undefined && live.has(task) ? [task] : []));
+  const isLive = (id: string): boolean => isUnderWay(tasks, id);
+  return open.waits.flatMap(({ task, agentCall }) => (agentCall !== undefined && isLive(task) ? [task] : []));
+}
+
+function isUnderWay(tasks: readonly TaskState[], id: string): boolean {
+  const task = itemIn(tasks, id);
+  return task !== undefined && task.end === undefined;
 }
 
 /** The calls of the open step whose tasks have ended, and that have no outcome yet. */
 export function callsOfEndedTasks({ open, tasks }: RunState): readonly number[] {
-  const hasEnded = (id: string): boolean => tasks.findLast((task) => task.id === id)?.end !== undefined;
+  const hasEnded = (id: string): boolean => itemIn(tasks, id)?.end !== undefined;
   return open?.waits.flatMap(({ call, task, agentCall }) => (agentCall && hasEnded(task) ? [call] : [])) ?? [];
 }
 
@@ -191,6 +219,7 @@ export function isBlocked(state: RunState, now: number = BEFORE_ALL, withHeld = 
   const { waits, away, waiting } = open;
   const waitsForNothing = waits.length === 0 && away.length === 0 && waiting.length === 0;
   if (waitsForNothing && !state.pauses.some(({ call }) => call !== undefined)) return false;
+  if (decision.kind === 'call_parallel' && hasMoreThanParked(state, open, decision, withHeld)) return false;
   const parked = parkedCalls(state, open, now, withHeld);
   const isOpenAndFree = (record: CallRecord | null, call: number): boolean => record === null && !parked.has(call);
   if (decision.kind === 'call_parallel') {
@@ -205,8 +234,32 @@ export function isBlocked(state: RunState, now: number = BEFORE_ALL, withHeld = 
   return !open.calls.some(isOpenAndFree);
 }
 
+/**
+ * Whether more calls are open than can be parked, of a step in which none waits for another or for a place: one of them is free. Thousands of calls may
+ * wait, and it is asked at every turn: nothing is made to find it out.
+ */
+function hasMoreThanParked(state: RunState, open: OpenStep, decision: CallParallel, withHeld: boolean): boolean {
+  const { waits, away, waiting, pending, move } = open;
+  if (waits.length > 0 || mayEndEarly(decision) || !isLoose(decision.branches)) return false;
+  let parked = away.length;
+  for (const one of waiting) if (one.isParked || withHeld) parked += 1;
+  for (const { step, call, wait } of state.pauses) {
+    if (call !== undefined && wait === undefined && step === move.step) parked += 1;
+  }
+  return pending > parked;
+}
+
+const loose = new WeakMap<readonly Branch[], boolean>();
+
+function isLoose(branches: readonly Branch[]): boolean {
+  const graph = graphOf(branches);
+  const known = loose.get(branches) ?? branches.every((_, call) => graph.needs(call).length === 0);
+  loose.set(branches, known);
+  return known;
+}
+
 /** Whether a call could be started, or could get what it waited for. Calls that tasks carry out keep their places until they end. */
-function hasRoom(open: OpenStep, decision: CallParallel, parked: ReadonlySet<number>): boolean {
+function hasRoom(open: OpenStep, decision: CallParallel, parked: Calls): boolean {
   const { waits, calls, move } = open;
   if (waits.some(({ call }) => !parked.has(call))) return true;
   const carried = waits.filter(({ agentCall }) => agentCall !== undefined);
@@ -264,12 +317,12 @@ function isMet(decision: CallParallel, calls: readonly (CallRecord | null)[]): b
 export function withdrawUnneeded(state: RunState, open: OpenStep, call: number): void {
   const { decision } = open.move;
   if (decision.kind !== 'call_parallel') return;
-  const asking = new Set(state.tasks.flatMap(({ id, pauses }) => (pauses.length > 0 ? [id] : [])));
+  const asking = new Set(liveIn(state.tasks).flatMap(({ id, pauses }) => (pauses.length > 0 ? [id] : [])));
   if (!open.waits.some(({ task, agentCall }) => agentCall !== undefined && asking.has(task))) return;
   const before = open.calls.map((record, index) => (index === call ? null : record));
   if (!isMet(decision, open.calls) || isMet(decision, before)) return;
   for (const id of tasksOfAgentCalls(state)) {
-    const task = state.tasks.findLast((candidate) => candidate.id === id);
+    const task = itemIn(state.tasks, id);
     if (task !== undefined && asking.has(id)) {
       replaceTask(state, { ...task, pauses: task.pauses.filter(({ reason }) => reason === 'in_doubt') });
     }
@@ -293,9 +346,7 @@ export function ownPause({ open, pauses }: Pick<RunState, 'open' | 'pauses'>): O
 /** Whether the planner waits in its own pause for nothing but the end of a task, and a task is running. */
 export function wakesByTasks(state: RunState): boolean {
   if (state.ending !== null || ownPause(state) === undefined || isHeld(state)) return false;
-  return state.tasks.some(
-    ({ end, pauses, agentCall }) => end === undefined && pauses.length === 0 && agentCall === undefined,
-  );
+  return liveIn(state.tasks).some(({ pauses, agentCall }) => pauses.length === 0 && agentCall === undefined);
 }
 
 /** Whether a pause of an operator or of a limit holds the run as a whole. */
@@ -333,7 +384,7 @@ export function hasEndedUnderRaise(state: RunState): boolean {
   if (open === null || raise === undefined || pauses.some((pause) => pause !== raise && pause.step === undefined)) {
     return false;
   }
-  const hasEnded = (id: string): boolean => tasks.findLast((task) => task.id === id)?.end !== undefined;
+  const hasEnded = (id: string): boolean => itemIn(tasks, id)?.end !== undefined;
   return open.waits.some(({ agentCall, task }) => agentCall !== undefined && hasEnded(task));
 }
 
@@ -353,12 +404,14 @@ export function pausesOfTasks({ open, tasks, groups, otherPauses }: RunState): r
   if (open === null || open.waits.length === 0) return [];
   return open.waits
     .flatMap(({ task, group }) => {
-      if (group === undefined)
-        return [...tasks.filter(({ id }) => id === task), ...otherPauses.filter((other) => other.task === task)];
-      const members = tasks.filter((member) => member.group === group);
-      const known = groups.find(({ id }) => id === group);
-      if (known !== undefined && verdictOn(known, members) !== undefined) return [];
-      const live = members.filter(({ end }) => end === undefined);
+      if (group === undefined) {
+        const own = itemIn(tasks, task);
+        const others = otherPauses.filter((other) => other.task === task);
+        return own === undefined ? others : [own, ...others];
+      }
+      const known = itemIn(groups, group);
+      if (known !== undefined && verdictOn(known, tasks) !== undefined) return [];
+      const live = liveIn(tasks).filter((member) => member.group === group);
       return live.every(({ pauses }) => pauses.length > 0) ? live : [];
     })
     .flatMap(({ pauses }) => pauses);

@@ -1,7 +1,8 @@
 /** What is left of a run's budget: the limit, without what was used and what is set aside for tasks under way. */
 import { type BudgetAxis, branchesOf, type CallEnded, DEFAULT_STEP_LIMIT, isPlanTool, type TaskShare } from '#core';
+import { liveIn } from './places.ts';
 import { deadlineOf, reserveOn } from './reserve.ts';
-import { hasBegun, type OpenStep, type RunState } from './state.ts';
+import { hasBegun, type OpenStep, type RunState, type TaskState } from './state.ts';
 
 type SumAxis = Exclude<keyof TaskShare, 'deadlineAt'>;
 
@@ -107,8 +108,12 @@ function spentOn(state: RunState, axis: SumAxis): number {
 
 /** What tasks under way may still use. */
 export function setAsideFor({ tasks }: Pick<RunState, 'tasks'>, axis: SumAxis): number {
+  return tasks.length === 0 ? 0 : sumOfShares(liveIn(tasks), axis);
+}
+
+export function sumOfShares(tasks: readonly Pick<TaskState, 'reserved'>[], axis: SumAxis): number {
   let sum = 0;
-  for (const { end, reserved } of tasks) if (end === undefined) sum += reserved[axis] ?? 0;
+  for (const { reserved } of tasks) sum += reserved[axis] ?? 0;
   return sum;
 }
 

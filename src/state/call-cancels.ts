@@ -9,6 +9,7 @@ import {
   PilotageError,
 } from '#core';
 import { isInDoubt } from './blocked-calls.ts';
+import { liveIn } from './places.ts';
 import { awayCall, type CallCancel, hasBegun, nextStep, type OpenStep, type RunState, waitingCall } from './state.ts';
 import { halfDone } from './waiting-calls.ts';
 
@@ -100,8 +101,8 @@ export function cancelledCalls(state: RunState, mayLand: (call: number) => boole
         : 'It was not tried again.';
     const outcome = halfDoneWhen(open, cancel) ?? cancelledBySomebody(cancel, what);
     entries.push(callEnded({ step, call }, { outcome, attempts }));
-    for (const { id, end, ...task } of state.tasks) {
-      if (end === undefined && task.step === step && task.call === call && isAwaited(open, call, id)) ended.push(id);
+    for (const { id, ...task } of liveIn(state.tasks)) {
+      if (task.step === step && task.call === call && isAwaited(open, call, id)) ended.push(id);
     }
   }
   return { entries, tasks: ended };

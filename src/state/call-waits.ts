@@ -24,7 +24,7 @@ export function applyCallWaits(
     waits: withBegun(known, begun),
     ...defined({ once }),
   };
-  open.waiting = withCall(open, Object.freeze(later === undefined ? made : { ...made, later }));
+  open.waiting = withCall(open, Object.freeze(later === undefined ? made : { ...made, later }), before);
 }
 
 /** What did not fit is waited for once more, under its number. */

@@ -1,5 +1,6 @@
 /** How questions are closed, as the fold finds it: which of them an entry closes, and with what. */
 import {
+  type Branch,
   BranchEnds,
   branchesOf,
   type Caller,
@@ -11,11 +12,13 @@ import {
   type Entry,
   type EntryBody,
   type Failed,
+  FINISH_TOOL,
   type Finished,
   isWokenByTasks,
   type Outcome,
   type PauseVerdict,
   type Resumed,
+  winnersOf,
 } from '#core';
 import { type OpenPause, type OpenStep, type RunState, type WaitState, waitingCall } from './state.ts';
 
@@ -139,12 +142,28 @@ function raceIn({ move, calls }: OpenStep): HowClosed | undefined {
 
 /** Why nothing more is wanted of the calls that have not ended; `undefined`: something is. */
 export function overIn(decision: CallParallel, calls: readonly (CallRecord | null)[]): CallOver | undefined {
+  if (!mayEndEarly(decision)) return undefined;
   const ends = new BranchEnds(decision);
   for (const [call, branch] of decision.branches.entries()) {
     const outcome = calls[call]?.outcome;
     if (outcome !== undefined) ends.note(branch, outcome);
   }
   return ends.over;
+}
+
+/** Whether anything but the end of its last branch ends it. Thousands of branches may be open, and it is asked at every turn. */
+export function mayEndEarly({ join, plan, failFast, branches }: CallParallel): boolean {
+  if (failFast === true || winnersOf(join) !== undefined) return true;
+  return plan !== undefined && hasFinish(branches);
+}
+
+/** Branches never change. */
+const finishes = new WeakMap<readonly Branch[], boolean>();
+
+function hasFinish(branches: readonly Branch[]): boolean {
+  const known = finishes.get(branches) ?? branches.some(({ tool }) => tool === FINISH_TOOL);
+  finishes.set(branches, known);
+  return known;
 }
 
 const OVER: Readonly<Record<CallOver, string>> = {

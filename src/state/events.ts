@@ -41,6 +41,7 @@ import { missingApprovals, remembering, ruleSetBy, withApproval } from './approv
 import { stepsCounted } from './budget.ts';
 import { closedWith, howClosed, whyClosed } from './closed-with.ts';
 import { grownMove, isNews, nodeEdits, REMOVED } from './open-step.ts';
+import { itemIn, membersIn } from './places.ts';
 import { heldBack } from './plan-view.ts';
 import { nextStep, type OpenPause, openBranches, type RunState } from './state.ts';
 import { undoCounts } from './undo-report.ts';
@@ -503,12 +504,12 @@ function taskEvents(
       const { task: taskId, pauses } = entry;
       if (pauses.length > 0) return [event('task.paused', at, identity, { taskId, pauses })];
       // The task may go on after a pause of which this run was not told.
-      const was = tasks.find(({ id }) => id === taskId);
+      const was = itemIn(tasks, taskId);
       return was === undefined || was.pauses.length === 0 ? [] : [event('task.resumed', at, identity, { taskId })];
     }
     case 'group_ended': {
       const { group, status, reason } = entry;
-      const members = tasks.filter((task) => task.group === group).map(memberOf);
+      const members = membersIn(tasks, group).map(memberOf);
       const resolved = { groupId: group, ownerTaskId: identity.run, finalStatus: status, resolvedAt: at.at, members };
       return [event('task.group_resolved', at, identity, { ...resolved, ...defined({ reason }) })];
     }

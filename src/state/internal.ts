@@ -54,6 +54,7 @@ export {
   setAsideFor,
   shareFor,
   stepsCounted,
+  sumOfShares,
 } from './budget.ts';
 export { cancelledBySomebody, cancelledCalls, cancelOf, halfDoneWhen, unfitToCancel } from './call-cancels.ts';
 export { type ClosedPause, closedIn } from './closed-in.ts';
@@ -65,6 +66,7 @@ export { misfitAmong, Prospect } from './follows.ts';
 export { ShownFiles } from './media.ts';
 export { nodeEdits, wholeMove } from './open-step.ts';
 export { openWaitsOf, waitChanges } from './open-waits.ts';
+export { itemIn, liveIn, membersIn } from './places.ts';
 export {
   atOnceOf,
   type PlanNodeStatus,

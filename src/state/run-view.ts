@@ -133,7 +133,7 @@ class StepsSoFar implements Trajectory {
 
   constructor(state: RunState) {
     this.#steps = state.steps;
-    this.#groups = state.groups;
+    this.#groups = shown(state.groups);
     this.count = state.steps.length;
     this.steering = shown(state.steering);
     this.tasks = shown(state.tasks);

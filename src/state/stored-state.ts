@@ -85,8 +85,10 @@ export function copyState(state: RunState): RunState {
     ...state,
     totals: { ...state.totals },
     steps: copySteps(state.steps),
-    // What is spawned is added to the list that is there, unless it is frozen.
+    // What is spawned is added to the lists that are there, unless they are frozen.
     tasks: Object.freeze(state.tasks),
+    groups: Object.freeze(state.groups),
+    background: Object.freeze(state.background),
     open: open && copyOpen(open),
   };
 }

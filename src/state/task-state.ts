@@ -15,6 +15,7 @@ import {
   type TaskUsage,
   type TaskView,
 } from '#core';
+import { itemIn, membersIn, pushed, tallyOf, withItem, withItemReplaced } from './places.ts';
 import { type GroupState, nextStep, type OpenStep, type RunState, type TaskState, type TaskWait } from './state.ts';
 
 export function applySpawned(state: RunState, spawned: Spawned & { readonly at: number }, open: OpenStep): void {
@@ -33,7 +34,7 @@ export function applySpawned(state: RunState, spawned: Spawned & { readonly at: 
     pausesAsOf: 0,
     ...defined({ agentCall: spawned.agentCall }),
   };
-  ownTasks(state).push(deepFreeze(task));
+  state.tasks = withItem(state.tasks, deepFreeze(task));
   if (spawned.agentCall === true) {
     // Its end is the call's, and no group's.
     const { atOnce, at: startedAt } = spawned;
@@ -42,12 +43,12 @@ export function applySpawned(state: RunState, spawned: Spawned & { readonly at: 
     return;
   }
   if (spawned.retained) open.waits.push({ call, task: id });
-  const known = state.groups.find((candidate) => candidate.id === group);
+  const known = itemIn(state.groups, group);
   const { seal, failFast = false, quorum } = spawned;
   // The first task of a group says what kind of group it is.
   if (known === undefined) {
     const made: GroupState = defined({ id: group, sealed: seal, failFast, quorum });
-    state.groups = [...state.groups, Object.freeze(made)];
+    state.groups = withItem(state.groups, Object.freeze(made));
   } else if (seal) sealGroup(state, group);
 }
 
@@ -63,15 +64,15 @@ export function applyAwaiting(state: RunState, awaiting: Awaiting, open: OpenSte
 }
 
 function sealGroup(state: RunState, id: string): void {
-  state.groups = state.groups.map((group) =>
-    group.id === id && !group.sealed ? Object.freeze({ ...group, sealed: true }) : group,
-  );
+  const group = itemIn(state.groups, id);
+  if (group?.sealed !== false) return;
+  state.groups = withItemReplaced(state.groups, Object.freeze({ ...group, sealed: true }));
 }
 
 export function applyTaskEnded(state: RunState, ended: TaskEnded): void {
   const { task, status, result, stored, files, error, usage } = ended;
   const end: TaskEnd = defined({ task, status, usage, result, stored, files, error });
-  const own = state.tasks.findLast((candidate) => candidate.id === task);
+  const own = itemIn(state.tasks, task);
   if (own === undefined) {
     state.otherEnds = [...state.otherEnds, deepFreeze(end)];
     state.otherPauses = state.otherPauses.filter((other) => other.task !== task);
@@ -102,7 +103,7 @@ export function freshUsage({ counted }: Pick<TaskState, 'counted'>, usage: TaskU
 /** The calls of a step that is opened again wait for these tasks, which had failed. What they may still use is set aside again. */
 export function goOnWithTasks(state: RunState, open: OpenStep, step: Step, tasks: readonly string[]): void {
   for (const id of tasks) {
-    const task = state.tasks.findLast((candidate) => candidate.id === id);
+    const task = itemIn(state.tasks, id);
     if (task?.end === undefined) continue;
     const { end: _, ...rest } = task;
     const { usage } = task.end;
@@ -130,7 +131,7 @@ export function restOf({ end, reserved: share, ...task }: TaskState): TaskShare 
 
 export function applyTaskPaused(state: RunState, { task, pauses, asOf }: TaskPaused): void {
   const told = deepFreeze([...pauses]);
-  const own = state.tasks.findLast(({ id }) => id === task);
+  const own = itemIn(state.tasks, task);
   if (own !== undefined) {
     if (asOf >= own.pausesAsOf) change(state, task, { pauses: told, pausesAsOf: asOf });
     return;
@@ -152,16 +153,16 @@ export function applyWithdrawn(state: RunState, tokens: readonly string[]): void
 
 export function applyGroupEnded(state: RunState, ended: GroupEnded, at: number): void {
   const { group: id, status, reason } = ended;
-  state.groups = state.groups.map((group) =>
-    group.id === id
-      ? Object.freeze({ ...group, sealed: true, end: Object.freeze(defined({ status, reason, at })) })
-      : group,
-  );
-  const members = state.tasks.filter((task) => task.group === id);
+  const known = itemIn(state.groups, id);
+  if (known !== undefined) {
+    const end = Object.freeze(defined({ status, reason, at }));
+    state.groups = withItemReplaced(state.groups, Object.freeze({ ...known, sealed: true, end }));
+  }
+  const members = membersIn(state.tasks, id);
   const isAwaited = state.open?.waits.some((wait) => wait.group === id) === true;
   if (isAwaited || members.every(({ consumed }) => consumed)) return;
   const group = groupView(state, id);
-  if (group !== undefined) state.background = [...state.background, deepFreeze({ atStep: nextStep(state), group })];
+  if (group !== undefined) state.background = pushed(state.background, deepFreeze({ atStep: nextStep(state), group }));
 }
 
 /** Ends the wait of a call for a task: the call has its result, or does not need it any more. */
@@ -172,52 +173,44 @@ export function noteParkedCallEnded(state: RunState, open: OpenStep, call: numbe
   const [wait] = open.waits.splice(index, 1);
   if (wait === undefined) return;
   const { task, group } = wait;
-  const one = group === undefined ? state.tasks.findLast(({ id }) => id === task) : undefined;
-  const given = group === undefined ? [one] : state.tasks.filter((member) => member.group === group);
+  const one = group === undefined ? itemIn(state.tasks, task) : undefined;
+  const given = group === undefined ? [one] : membersIn(state.tasks, group);
   for (const member of given) if (member?.end !== undefined) change(state, member.id, { consumed: true });
 }
 
 function change(state: RunState, id: string, fields: Partial<TaskState>): void {
-  const task = state.tasks.findLast((candidate) => candidate.id === id);
+  const task = itemIn(state.tasks, id);
   if (task !== undefined) replaceTask(state, { ...task, ...fields });
 }
 
 export function replaceTask(state: RunState, task: TaskState): void {
-  const tasks = ownTasks(state);
-  tasks[tasks.findLastIndex(({ id }) => id === task.id)] = deepFreeze(task);
-}
-
-/** A list that a planner was shown is never changed. With a thousand tasks, each changes several times. */
-function ownTasks(state: RunState): TaskState[] {
-  if (Object.isFrozen(state.tasks)) state.tasks = [...state.tasks];
-  return state.tasks as TaskState[];
+  state.tasks = withItemReplaced(state.tasks, deepFreeze(task));
 }
 
 /** `undefined` for a group that this run does not have. */
 export function groupView(state: Pick<RunState, 'tasks' | 'groups'>, id: string): GroupView | undefined {
-  const group = state.groups.find((candidate) => candidate.id === id);
+  const group = itemIn(state.groups, id);
   return group && viewOfGroup(group, state.tasks);
 }
 
 export function viewOfGroup({ id, sealed, end }: GroupState, tasks: readonly TaskView[]): GroupView {
-  const members = tasks.filter((task) => task.group === id);
+  const members = membersIn(tasks, id);
   if (end === undefined) return { id, status: sealed ? 'sealed' : 'open', members };
   const { status, reason, at } = end;
   return defined({ id, status, members, reason, endedAt: at });
 }
 
-/** How a group is over whose end is not recorded yet; `undefined`: it is not. */
+/** How a group is over whose end is not recorded yet; `undefined`: it is not. @param tasks of the run, with others. */
 export function verdictOn(
-  { sealed, failFast, quorum }: GroupState,
-  members: readonly TaskState[],
+  { id, sealed, failFast, quorum }: GroupState,
+  tasks: readonly TaskState[],
 ): { readonly status: 'completed' | 'cancelled'; readonly reason?: string } | undefined {
-  const failed = members.find(({ end }) => end?.status === 'failed');
+  const { live, complete, failed } = tallyOf(tasks, id);
   if (failFast && failed !== undefined) {
     const code = failed.end?.error?.code;
     return { status: 'cancelled', reason: code === undefined ? 'fail-fast' : `fail-fast:${code}` };
   }
-  const complete = members.filter(({ end }) => end?.status === 'complete').length;
-  const isOver = sealed && members.every(({ end }) => end !== undefined);
+  const isOver = sealed && live === 0;
   if (quorum !== undefined && complete >= quorum) {
     return isOver ? { status: 'completed' } : { status: 'completed', reason: 'quorum' };
   }

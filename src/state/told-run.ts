@@ -16,6 +16,7 @@ import {
   userAnswer,
 } from '#core';
 import { ShownFiles } from './media.ts';
+import { liveIn } from './places.ts';
 import { stepsSoFar } from './run-view.ts';
 import { hasBegun, type OpenPause, openBranches, type RunState } from './state.ts';
 
@@ -107,8 +108,8 @@ function standingOf(state: RunState): string {
   const { pauses, tasks } = state;
   const waits = [
     ...pauses.map((pause) => waitOf(pause, state)),
-    ...tasks.flatMap(({ end, pauses: theirs, description }) =>
-      end === undefined && theirs.length > 0 ? [`its task "${description}" waits for a person`] : [],
+    ...liveIn(tasks).flatMap(({ pauses: theirs, description }) =>
+      theirs.length > 0 ? [`its task "${description}" waits for a person`] : [],
     ),
   ];
   return `This is not finished: ${waits.length === 0 ? 'it is being worked on' : [...new Set(waits)].join(', and ')}.`;

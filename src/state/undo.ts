@@ -18,6 +18,7 @@ import {
   type Unwinding,
 } from '#core';
 import { setAsideFor } from './budget.ts';
+import { itemIn } from './places.ts';
 import { nextStep, type OpenStep, type RunState } from './state.ts';
 import { replaceTask } from './task-state.ts';
 
@@ -83,7 +84,7 @@ export function noteSecondCancel(state: RunState, control: Control): void {
 /** The task goes on, to undo what it did for an earlier call; the call that has it do so waits for its end. */
 export function beginUndoOfTask(state: RunState, open: OpenStep, at: number): void {
   const id = taskToUndo(open);
-  const task = state.tasks.findLast((one) => one.id === id);
+  const task = id === undefined ? undefined : itemIn(state.tasks, id);
   if (task?.end === undefined) return;
   const { end, ...rest } = task;
   replaceTask(state, { ...rest, consumed: false, counted: end.usage, reserved: {} });

@@ -11,23 +11,27 @@ export function endWait(
   const before = waitingCall(open, call);
   if (before === undefined) return;
   const waits = before.waits.map((one): WaitState => (one.wait === wait ? Object.freeze({ ...one, ...ended }) : one));
-  open.waiting = withCall(open, Object.freeze({ ...before, isParked: false, waits }));
+  open.waiting = withCall(open, Object.freeze({ ...before, isParked: false, waits }), before);
 }
 
-/** The calls that wait, with this one in place of what it was. */
-export function withCall({ waiting }: OpenStep, made: WaitingCall): readonly WaitingCall[] {
-  return [...withoutCall(waiting, made.call), made];
+/** The calls that wait, with this one in place of what it was; `undefined`: it has not waited before. */
+export function withCall(
+  { waiting }: OpenStep,
+  made: WaitingCall,
+  before: WaitingCall | undefined,
+): readonly WaitingCall[] {
+  return [...(before === undefined ? waiting : without(waiting, before)), made];
 }
 
 /** Thousands of calls of a step may wait: it is looked for once, and the rest is copied as it is. */
-function withoutCall(waiting: readonly WaitingCall[], call: number): readonly WaitingCall[] {
-  const index = waiting.findIndex((one) => one.call === call);
-  return index === -1 ? waiting : waiting.toSpliced(index, 1);
+function without(waiting: readonly WaitingCall[], one: WaitingCall): readonly WaitingCall[] {
+  return waiting.toSpliced(waiting.indexOf(one), 1);
 }
 
 /** A call has ended: nothing that it waited for, or had done, is needed any more. */
 export function forgetWaits(open: OpenStep, call: number): void {
-  open.waiting = withoutCall(open.waiting, call);
+  const before = waitingCall(open, call);
+  if (before !== undefined) open.waiting = without(open.waiting, before);
   if (open.kept !== undefined) open.kept = open.kept.filter((one) => one.call !== call);
 }
 

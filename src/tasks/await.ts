@@ -17,7 +17,7 @@ import {
 } from '#core';
 import type { Journal } from '#journal';
 import { isJournalGone } from '#journal';
-import { foldEntries, groupView, type OpenStep, type RunState, type TaskWait } from '#state';
+import { foldEntries, groupView, itemIn, liveIn, membersIn, type OpenStep, type RunState, type TaskWait } from '#state';
 import type { DriverDeps } from '../loop/driver-deps.ts';
 import { taskEndOf } from './ending.ts';
 import { refused } from './spawn.ts';
@@ -73,7 +73,7 @@ async function begin(
     return [refused(at, 'task_not_found', `This run has no group ${JSON.stringify(group)}.`)];
   }
   if (known !== undefined) return [callEnded(at, { outcome: known, attempts: 0 })];
-  const own = state.tasks.some(({ id }) => id === task);
+  const own = itemIn(state.tasks, task) !== undefined;
   const target = await stateOf(task, deps);
   if (target === undefined) return [refused(at, 'task_not_found', `There is no task ${JSON.stringify(task)}.`)];
   const cycle = await cycleTo(state.identity.run, target, deps.journal);
@@ -111,8 +111,7 @@ function knownEnd(state: RunState, task: string, group: string | undefined): Out
     if (view === undefined) return 'unknown group';
     return view.endedAt === undefined ? undefined : { kind: 'value', value: groupValue(view) };
   }
-  const end =
-    state.tasks.find(({ id }) => id === task)?.end ?? state.otherEnds.find((candidate) => candidate.task === task);
+  const end = itemIn(state.tasks, task)?.end ?? state.otherEnds.find((candidate) => candidate.task === task);
   return end && taskOutcome(end);
 }
 
@@ -182,11 +181,11 @@ async function cycleTo(own: string, from: RunState, journal: Journal): Promise<r
  */
 function targetsOf({ open, tasks, ending }: RunState): readonly string[] {
   if (ending !== null) return [];
-  const live = tasks.filter(({ end }) => end === undefined).map(({ id }) => id);
+  const live = liveIn(tasks).map(({ id }) => id);
   if (open === null) return live;
   const { decision } = open.move;
   const waiting = open.waits.flatMap(({ task, group }) =>
-    group === undefined ? [task] : tasks.filter((member) => member.group === group).map(({ id }) => id),
+    group === undefined ? [task] : membersIn(tasks, group).map(({ id }) => id),
   );
   const about = taskCallsOf(decision).flatMap((call) => {
     const made = open.calls[call] === null ? taskCallAt(decision, call) : undefined;

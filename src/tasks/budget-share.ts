@@ -1,7 +1,7 @@
 /** How a budget is shared between a call that a task carries out and the calls that may be under way beside it. */
 
 import { isPlanTool, isTaskTool, microUsdOf, type RunLimits, timeAfter } from '#core';
-import { atOnceOf, openBehind, presentName, type RunState, type Split } from '#state';
+import { atOnceOf, itemIn, openBehind, presentName, type RunState, type Split } from '#state';
 import type { AgentLimits } from '#tools';
 
 /** What the limits of an agent leave of those that a run is started with. */
@@ -70,7 +70,7 @@ export function besideOf(
     }
   }
   // What a task that has ended was lent is back already, and another call may take its place.
-  const isLive = (task: string): boolean => state.tasks.findLast(({ id }) => id === task)?.end === undefined;
+  const isLive = (task: string): boolean => itemIn(state.tasks, task)?.end === undefined;
   const carried = open.waits.filter(({ agentCall, task }) => agentCall !== undefined && isLive(task)).length;
   return { plain, plainMicroUsd, tasks: Math.max(1, Math.min(tasks, atOnceOf(decision, open.move.atOnce) - carried)) };
 }

@@ -15,7 +15,7 @@ import {
   type Usage,
 } from '#core';
 import type { Told } from '#journal';
-import { countsAsCall, type Ending, freshUsage, type RunState, setAsideFor, verdictOn } from '#state';
+import { countsAsCall, type Ending, freshUsage, itemIn, liveIn, type RunState, sumOfShares, verdictOn } from '#state';
 
 /** The runs that are told how this run ends. */
 export function listenersOf({ task, watchers }: RunState): readonly string[] {
@@ -111,9 +111,10 @@ function usageOf(state: RunState, bodies: readonly EntryBody[]): TaskUsage {
   const usage = { ...totals, steps: totals.steps + totals.taskSteps, calls: totals.calls + totals.taskCalls };
   for (const body of bodies) {
     // Usage of another run's task that this run waited for does not count as its own.
-    if (body.kind === 'task_ended' && !state.tasks.some(({ id }) => id === body.task)) continue;
+    const task = body.kind === 'task_ended' ? itemIn(state.tasks, body.task) : undefined;
     if (body.kind === 'task_ended') {
-      const fresh = freshUsage(state.tasks.findLast(({ id }) => id === body.task) ?? {}, body.usage);
+      if (task === undefined) continue;
+      const fresh = freshUsage(task, body.usage);
       usage.steps += fresh.steps;
       usage.calls += fresh.calls ?? 0;
       countUsage(usage, fresh);
@@ -121,14 +122,14 @@ function usageOf(state: RunState, bodies: readonly EntryBody[]): TaskUsage {
     if (body.kind === 'call_ended' && state.open !== null && countsAsCall(state.open, body)) usage.calls += 1;
   }
   const ended = new Set(bodies.flatMap((body) => (body.kind === 'task_ended' ? [body.task] : [])));
-  const open = { tasks: state.tasks.filter(({ id }) => !ended.has(id)) };
+  const open = liveIn(state.tasks).filter(({ id }) => !ended.has(id));
   return {
-    steps: usage.steps + setAsideFor(open, 'steps'),
-    calls: usage.calls + setAsideFor(open, 'calls'),
-    inputTokens: usage.inputTokens + setAsideFor(open, 'tokens'),
+    steps: usage.steps + sumOfShares(open, 'steps'),
+    calls: usage.calls + sumOfShares(open, 'calls'),
+    inputTokens: usage.inputTokens + sumOfShares(open, 'tokens'),
     outputTokens: usage.outputTokens,
     ...detailsOf(usage),
-    costMicroUsd: usage.costMicroUsd + setAsideFor(open, 'costMicroUsd') + promisedBeside(state, bodies),
+    costMicroUsd: usage.costMicroUsd + sumOfShares(open, 'costMicroUsd') + promisedBeside(state, bodies),
   };
 }
 
@@ -163,15 +164,10 @@ function usedBy(body: EntryBody): Usage {
 export function endGroup(
   state: RunState,
 ): { readonly entries: readonly EntryBody[]; readonly cancels: readonly string[] } | undefined {
-  const open = state.groups.filter(({ end }) => end === undefined);
-  if (open.length === 0) return undefined;
-  // Thousands of tasks may be in a group each.
-  const membersOf = Map.groupBy(state.tasks, ({ group }) => group);
-  for (const group of open) {
-    const members = membersOf.get(group.id) ?? [];
-    const verdict = verdictOn(group, members);
+  for (const group of liveIn(state.groups)) {
+    const verdict = verdictOn(group, state.tasks);
     if (verdict === undefined) continue;
-    const cancels = members.filter(({ end }) => end === undefined).map(({ id }) => id);
+    const cancels = liveIn(state.tasks).flatMap((task) => (task.group === group.id ? [task.id] : []));
     return { entries: [{ kind: 'group_ended', group: group.id, ...verdict }], cancels };
   }
   return undefined;

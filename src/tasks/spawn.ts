@@ -26,7 +26,7 @@ import {
   type UndoOptions,
 } from '#core';
 import type { NewRun } from '#journal';
-import { type Amounts, type RunState, type ShareAxis, shareFor, withheldTools } from '#state';
+import { type Amounts, itemIn, liveIn, type RunState, type ShareAxis, shareFor, withheldTools } from '#state';
 import type { AuthorisedTools } from '#tools';
 import type { ReadyAgent } from '../loop/driver-deps.ts';
 import { type Beside, limitsWithin, splitWith } from './budget-share.ts';
@@ -255,7 +255,8 @@ function nothingLeft(at: CallPlace, axis: ShareAxis, left = ''): CallEnded {
 
 /** The task was to be the last of a group, which has others. */
 function isLeftOpen({ groups }: RunState, groupId: string | undefined, seal = false): boolean {
-  return seal && groups.some(({ id, sealed, end }) => id === groupId && !sealed && end === undefined);
+  const group = seal && groupId !== undefined ? itemIn(groups, groupId) : undefined;
+  return group !== undefined && !group.sealed && group.end === undefined;
 }
 
 type Refusal = readonly [ErrorCode, string];
@@ -267,13 +268,13 @@ function tooDeep({ task }: RunState): Refusal | undefined {
 }
 
 function tooMany({ tasks }: RunState): Refusal | undefined {
-  const live = tasks.filter(({ end, agentCall }) => end === undefined && agentCall === undefined).length;
+  const live = liveIn(tasks).filter(({ agentCall }) => agentCall === undefined).length;
   if (live < MAX_LIVE_TASKS) return undefined;
   return ['task_limit', `${live} tasks of this run are under way, the most there can be. Await some first.`];
 }
 
 function groupRefusal({ groups }: RunState, groupId: string | undefined): Refusal | undefined {
-  const group = groups.find(({ id }) => id === groupId);
+  const group = groupId === undefined ? undefined : itemIn(groups, groupId);
   if (group === undefined || (!group.sealed && group.end === undefined)) return undefined;
   return ['group_ended', `The group ${group.id} takes no more tasks. Use another group id.`];
 }

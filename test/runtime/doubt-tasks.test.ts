@@ -1,9 +1,11 @@
 /** A call in doubt inside of a task that the run above it does not need any more. */
 import { describe, expect, it } from 'vitest';
 import type { CallParallel } from '#core';
+import { memoryJournal } from '#journal';
 import { VirtualClock } from '#testing';
-import type { AnyTool } from '#tools';
+import type { AnyTool, Tool } from '#tools';
 import { call, finish, script, watched } from '../kit/decisions.ts';
+import { cutJournal } from '../kit/journals.ts';
 import { observations, outcomes, pausesOf } from '../kit/run-record.ts';
 import { awaits, PARENT, plays, spawns } from '../kit/tasks.ts';
 import { ANY, make } from '../kit/tools.ts';
@@ -102,6 +104,75 @@ describe('a task whose call is not needed any more, with a once call under way',
       const message = expect.stringContaining(`"key":"${keys[0]}"`);
       expect(steps[0]?.calls[0]?.outcome).toMatchObject({ kind: 'unknown', error: { code: 'cancelled', message } });
     });
+  });
+});
+
+describe('a task that is not needed any more, whose process died in a once call', () => {
+  /** The process dies in the call of the task, and before anybody knew that another branch was faster. */
+  async function cutOff(reconcile?: Tool['reconcile']) {
+    const clock = new VirtualClock();
+    const shared = memoryJournal({ clock });
+    const dying = cutJournal(shared);
+    const entered = gate();
+    let made = 0;
+    const pay = make(
+      'pay',
+      () => {
+        made += 1;
+        entered.open();
+        return new Promise(() => {});
+      },
+      { effect: 'once', ...(reconcile === undefined ? {} : { reconcile }) },
+    );
+    const tools = [carried('sub', pay), make('other', () => entered.opened.then(() => new Promise(() => {})))];
+    const branches = [
+      { id: 'sub', tool: 'sub', args: {} },
+      { id: 'other', tool: 'other', args: {} },
+    ];
+    const planner = script({ kind: 'call_parallel', branches, join: { kind: 'first_success' } });
+    await start(world({ planner, tools, journal: dying.journal, clock }), { identity: PARENT });
+    await entered.opened;
+    dying.cut();
+    clock.advance(5_001);
+    const again = watched(planner);
+    // The owner is faster than the task: it has told it that it is not needed before the task is looked at.
+    const second = world({
+      planner: again,
+      tools: [tools[0] as AnyTool, make('other', () => 1)],
+      journal: shared,
+      clock,
+    });
+    const run = second.runtime.run('p');
+    await shared.signal('p.0.0', {
+      id: 'dismiss:p',
+      type: 'CANCEL',
+      payload: { reason: 'r', cascaded: true },
+      dismisses: true,
+    });
+    await run.resume();
+    return { ...second, run, planner: again, made: () => made };
+  }
+
+  it('is looked up, and nobody is asked', async () => {
+    const { run, runtime, planner, made } = await cutOff(() => ({ status: 'done', value: 'found' }));
+    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal' });
+    expect(outcomes(await runtime.run('p.0.0').state())).toEqual(['value']);
+    expect([planner.views.length, made()]).toEqual([1, 1]);
+  });
+
+  it('that did not happen is not made, when who may be at it has had the time to notice', async () => {
+    const { run, runtime, clock, made } = await cutOff(() => ({ status: 'not_done' }));
+    await advanceUntil(clock, async () => (await run.state()).ending !== null);
+    expect(outcomes(await runtime.run('p.0.0').state())).toEqual(['cancelled']);
+    expect([await run.result(), made()]).toMatchObject([{ status: 'finished', reason: 'goal' }, 1]);
+  });
+
+  it('is asked of people where nothing can say it', async () => {
+    const { run } = await cutOff();
+    const [pause] = await pausesOf(run);
+    expect(pause).toMatchObject({ reason: 'in_doubt', payload: { tool: 'pay', can_look_up: false } });
+    await run.settle(pause?.token, { happened: true });
+    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'goal' });
   });
 });
 

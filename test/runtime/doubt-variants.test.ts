@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { Decision, Limits } from '#core';
 import { memoryJournal } from '#journal';
 import { VirtualClock } from '#testing';
-import type { AnyTool } from '#tools';
+import type { AnyTool, Reconciled } from '#tools';
 import { call, finish, script } from '../kit/decisions.ts';
 import { cutJournal } from '../kit/journals.ts';
 import { entriesOf, outcomes, pausesOf } from '../kit/run-record.ts';
@@ -150,17 +150,43 @@ describe('what a once tool gives', () => {
 });
 
 describe('a run that is to end', () => {
-  it('looks nothing up any more, and says so: its doubt is settled', async () => {
+  /** The process dies in the call, and its time is over when the next one comes. */
+  async function late(pay: AnyTool) {
     const clock = new VirtualClock();
     const resumeWith = await cutOffInPay({ clock, limits: { deadlineAt: clock.now() + 5_000 } });
-    const run = await resumeWith(
-      make('pay', () => 'paid', { effect: 'once', reconcile: () => ({ status: 'done', value: 'found' }) }),
+    return resumeWith(pay);
+  }
+
+  it('looks up what became of the call that its process was in, and asks nobody', async () => {
+    const pay = make('pay', () => 'paid', { effect: 'once', reconcile: () => ({ status: 'done', value: 'found' }) });
+    const run = await late(pay);
+    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'deadline_exceeded' });
+    expect((await run.state()).steps[0]?.calls[0]).toMatchObject({ outcome: { value: 'found' }, attempts: 1 });
+  });
+
+  it('asks people where the tool cannot say, and looks once more when somebody resumes it', async () => {
+    const answers: Reconciled[] = [{ status: 'unknown' }, { status: 'done', value: 'found' }];
+    let made = 0;
+    const pay = make(
+      'pay',
+      () => {
+        made += 1;
+        return 'paid';
+      },
+      { effect: 'once', reconcile: () => answers.shift() as Reconciled },
     );
-    expect(await run.result()).toMatchObject({ status: 'paused', pauses: [{ payload: { can_look_up: false } }] });
+    const run = await late(pay);
+    expect(await run.result()).toMatchObject({ status: 'paused', pauses: [{ payload: { can_look_up: true } }] });
+    await run.resume();
+    expect(await run.result()).toMatchObject({ status: 'finished', reason: 'deadline_exceeded' });
+    expect([outcomes(await run.state()), made, answers]).toEqual([['value'], 0, []]);
+  });
+
+  it('has nothing to look up without a reconcile: its doubt is settled', async () => {
+    const run = await late(make('pay', () => 'paid', { effect: 'once' }));
     const [before] = await pausesOf(run);
-    const message = expect.stringContaining('not even a look-up');
-    await expect(run.resume()).rejects.toMatchObject({ code: 'payload_invalid', message });
-    expect(await pausesOf(run)).toMatchObject([{ token: before?.token }]);
+    expect(before).toMatchObject({ payload: { can_look_up: false } });
+    await expect(run.resume()).rejects.toMatchObject({ code: 'payload_invalid' });
     await run.settle(before?.token, { happened: true, value: 'found' });
     expect(await run.result()).toMatchObject({ status: 'finished', reason: 'deadline_exceeded' });
     expect(outcomes(await run.state())).toEqual(['value']);

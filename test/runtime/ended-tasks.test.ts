@@ -1,11 +1,12 @@
 /** A run that is to end while a task carries out a call of it: what a task has come to that has ended by then is the call's outcome. */
 import { expect, it } from 'vitest';
+import { z } from 'zod';
 import type { Decision } from '#core';
 import { memoryJournal } from '#journal';
 import { agent, agentTool, createRuntime, type StartOptions } from '#pilotage';
 import { call, finish, parallel, script } from '../kit/decisions.ts';
 import { make } from '../kit/tools.ts';
-import { gate, until } from '../kit/waiting.ts';
+import { aborted, gate, until } from '../kit/waiting.ts';
 import { start, world } from '../kit/world.ts';
 
 const ask = make('ask', async (_, context) => (await context.ask({ question: 'Well?' })) as string);
@@ -63,4 +64,29 @@ it('a call that a task has carried out is told from one that had not ended when 
     kind: 'cancelled',
     error: { message: expect.stringContaining('its task had come to') },
   });
+});
+
+it('a deadline that comes while the value of a task is checked waits for the check, and the call ends once', async () => {
+  const [checking, checked] = [gate(), gate()];
+  const outputSchema = z.string().refine(async () => {
+    checking.open();
+    await checked.opened;
+    return true;
+  });
+  const clerk = agent({ name: 'clerk', planner: script(finish('booked')) });
+  const stops = make('stops', (_, { signal }) => aborted(signal));
+  const branches = [toClerk, { id: 'stops', tool: 'stops', args: {} }];
+  const tools = [agentTool(clerk, { description: 'Books.', outputSchema }), stops];
+  const made = world({ planner: script(parallel(branches)), tools });
+  const run = await start(made, { limits: { deadlineAt: made.clock.now() + 5_000 } });
+  await checking.opened;
+  made.clock.advance(5_000);
+  // The branch beside it has ended: the run is looked at again, while the value of the task is checked still.
+  await until(async () => (await made.journal.read(run.id)).some(({ kind }) => kind === 'call_ended'));
+  checked.open();
+  expect(await run.result()).toMatchObject({ status: 'finished', reason: 'deadline_exceeded' });
+  const ends = (await made.journal.read(run.id)).filter(({ kind }) => kind === 'call_ended');
+  expect(ends.map((end) => 'call' in end && end.call)).toEqual([1, 0]);
+  expect((await run.state()).steps[0]?.calls.map(({ outcome }) => outcome.kind)).toEqual(['value', 'cancelled']);
+  expect(made.faults).toEqual([]);
 });

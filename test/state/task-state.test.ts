@@ -15,6 +15,8 @@ import type {
 } from '#core';
 import {
   answerable,
+  applyEntry,
+  copyState,
   foldEntries,
   groupView,
   isBlocked,
@@ -164,6 +166,36 @@ const both = [spawnBoth, spawned('a'), ended(0, 0), spawned('b', { call: 1, seal
 const awaitMove = (step: number): EntryBody => move(step, { kind: 'await_task', taskId: 'a' });
 const groupEnded: EntryBody = { kind: 'group_ended', group: 'g', status: 'completed' };
 const taskPause: TaskPause = { run: 'a', token: 'x', reason: 'await_input' };
+
+describe('two states that go on from one', () => {
+  it('have each its own tasks and groups, and the one in between stays as it was', () => {
+    const before = [...both, awaitMove(1)];
+    const first = fold(...before);
+    const seen = structuredClone(first);
+    const second = copyState(first);
+    const goOn = (state: RunState, ...bodies: readonly EntryBody[]): void => {
+      for (const body of bodies) applyEntry(state, { ...body, seq: state.head + 1, at: 99 + state.head + 1 });
+    };
+    const left = [taskEnded('a'), spawned('c', { step: 1, group: 'h', seal: true }), taskEnded('b'), groupEnded];
+    const right = [taskEnded('b', { status: 'failed' }), spawned('d', { step: 1, group: 'i' })];
+    const third = copyState(first);
+    goOn(second, ...left);
+    goOn(third, ...right);
+    expect([second, third]).toEqual([fold(...before, ...left), fold(...before, ...right)]);
+    expect(first).toEqual(seen);
+    expect([first, second, third].map((state) => groupView(state, 'g')?.members.map(({ end }) => end?.status))).toEqual(
+      [
+        [undefined, undefined],
+        ['complete', 'complete'],
+        [undefined, 'failed'],
+      ],
+    );
+    expect([second, third].map((state) => groupView(state, 'h')?.members.map(({ id }) => id))).toEqual([
+      ['c'],
+      undefined,
+    ]);
+  });
+});
 
 describe('a task', () => {
   it('is known from its spawning on, with its group, and ends once its end has come', () => {
