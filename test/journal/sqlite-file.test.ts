@@ -84,7 +84,6 @@ describe('the file of a SQLite journal', () => {
       'SEARCH runs USING INTEGER PRIMARY KEY (rowid=?)',
       'SEARCH runs USING INDEX runs_due (agent=? AND due_at=?)',
       'SEARCH runs USING INDEX runs_due (agent=? AND due_at>? AND due_at<?)',
-      'SEARCH runs USING INDEX runs_due (agent=? AND due_at>?)',
     ]);
     // Of those whose time has come only some are put in order: a claim takes no longer in a long backlog.
     const ofTimers = plan.find((row) => String(row['detail']).endsWith('due_at>? AND due_at<?)'));

@@ -36,7 +36,7 @@ const perCount = (make: (count: number) => string): PerCount => {
 };
 // What is locked is given as it is then, which may be newer than what the statement sees of the table.
 const firstInLine = (agent: string, where: string): string => `
-  SELECT ${COLUMNS}, priority FROM {runs} AS runs WHERE ${agent} AND ${where} AND ${IS_WANTED} ORDER BY priority DESC, key LIMIT $8::int
+  SELECT ${COLUMNS}, priority FROM {runs} AS runs WHERE ${agent} AND ${where} AND ${IS_WANTED} ORDER BY priority DESC, key LIMIT $7::int
   FOR UPDATE SKIP LOCKED`;
 /**
  * Some of a backlog are read in the order of an index: twice as many as are wanted beside those that are compared, since what others hold just now is passed over. @param since the time from which on a run is due. @param due what the index
@@ -45,13 +45,13 @@ const firstInLine = (agent: string, where: string): string => `
 const dueLongest = (agent: string, since: string, due: string, still: string): string => `
   key = ANY(ARRAY(
     SELECT key FROM {runs} AS runs WHERE ${agent} AND ${due} AND ${since} <= ${NOW_1} AND ${IS_WANTED}
-    ORDER BY ${since} LIMIT 2 * $8::int + ${MOST_COMPARED}
+    ORDER BY ${since} LIMIT 2 * $7::int + ${MOST_COMPARED}
   )) AND coalesce(${since}, 0) BETWEEN 1 AND ${NOW_1} AND NOT (${HAS_ENDED}) AND ${still}`;
 type Line = (agent: string) => string;
 const ofEach = (count: number, where: Line): string => `
   SELECT line.* FROM ${askedOf('$4', count)} CROSS JOIN LATERAL (${firstInLine('runs.agent = asked.agent', where('runs.agent = asked.agent'))}) AS line`;
 const ofAll = (agent: string, where: string): string => `SELECT * FROM (${firstInLine(agent, where)}) AS line`;
-/** For each agent one look into the index of what is ready, and one into that of times; then the leases that are over, and those of an owner that is dead (`$7`). What somebody else holds just now is passed over. */
+/** For each agent one look into the index of what is ready, and one into that of times; then the leases that are over. What somebody else holds just now is passed over. */
 const claimDue = (count: number | undefined, ready?: string): string => {
   const leased = count === undefined ? '$4::text[] IS NULL' : 'agent = ANY($4::text[])';
   const each = (where: Line): string => (count === undefined ? ofAll(leased, where(leased)) : ofEach(count, where));
@@ -59,12 +59,11 @@ const claimDue = (count: number | undefined, ready?: string): string => {
   WITH RECURSIVE ${ready ?? `ready AS (${each(() => IS_READY)})`},
   timed AS (${each((agent) => dueLongest(agent, 'wake_at', IS_TIMED, 'owner IS NULL AND coalesce(waits, 0) = 0'))}),
   over AS (${ofAll(leased, dueLongest(leased, 'lease_until', IS_LEASED, 'num_nonnulls(owner) = 1'))}),
-  dead AS (${ofAll(leased, `${IS_LEASED} AND lease_until > ${NOW_1} AND $7::text IS NOT NULL AND owner = $7`)}),
   found AS (
     SELECT *, ${TIME_1} AS time FROM (
-      SELECT * FROM ready UNION ALL SELECT * FROM timed UNION ALL SELECT * FROM over UNION ALL SELECT * FROM dead
+      SELECT * FROM ready UNION ALL SELECT * FROM timed UNION ALL SELECT * FROM over
     ) AS due
-    ORDER BY priority DESC, key LIMIT $8::int
+    ORDER BY priority DESC, key LIMIT $7::int
   )
   ${GRANTED_ALONG}`;
 };
@@ -80,7 +79,7 @@ export const CLAIM_DUE_OF_OTHERS: PerCount = perCount((count) =>
   claimDue(
     count,
     `tenants (agent, tenant) AS (
-    SELECT asked.agent, first.tenant FROM ${askedOf('$4', count)} CROSS JOIN LATERAL (${nextTenant('asked.agent', '$9')}) AS first
+    SELECT asked.agent, first.tenant FROM ${askedOf('$4', count)} CROSS JOIN LATERAL (${nextTenant('asked.agent', '$8')}) AS first
     UNION ALL
     SELECT tenants.agent, next.tenant FROM tenants CROSS JOIN LATERAL (${nextTenant('tenants.agent', 'tenants.tenant')}) AS next
   ),
@@ -90,13 +89,13 @@ export const CLAIM_DUE_OF_OTHERS: PerCount = perCount((count) =>
     ) AS others CROSS JOIN LATERAL (
       SELECT key, priority FROM {runs} AS runs
       WHERE runs.agent = others.agent AND runs.tenant = others.tenant AND ${IS_READY} AND id <> ALL($6::text[])
-      ORDER BY priority DESC, key LIMIT $8::int
+      ORDER BY priority DESC, key LIMIT $7::int
     ) AS line
-    ORDER BY line.priority DESC, line.key LIMIT $8::int + ${MORE_TRIED}
+    ORDER BY line.priority DESC, line.key LIMIT $7::int + ${MORE_TRIED}
   ),
   ready AS (
     SELECT ${COLUMNS}, priority FROM {runs} WHERE key = ANY(ARRAY(SELECT key FROM first_of)) AND ${IS_READY}
-    ORDER BY priority DESC, key LIMIT $8::int FOR UPDATE SKIP LOCKED
+    ORDER BY priority DESC, key LIMIT $7::int FOR UPDATE SKIP LOCKED
   )`,
   ),
 );

@@ -80,8 +80,8 @@ export class PostgresClaims {
   }
 
   async claimDue(request: DueRequest): Promise<ClaimedRun[]> {
-    const { owner, leaseMs, agents, exceptTenants = [], exceptRuns = [], from = null, limit } = request;
-    const asked = [owner, leaseMs, agents ?? null, exceptTenants, exceptRuns, from, limit] as const;
+    const { owner, leaseMs, agents, exceptTenants = [], exceptRuns = [], limit } = request;
+    const asked = [owner, leaseMs, agents ?? null, exceptTenants, exceptRuns, limit] as const;
     const due = (text: string, ...more: string[]): Promise<DueRow[]> =>
       this.#database.read((sql) => sql.rows<DueRow>(text, this.#database.given, ...asked, ...more));
     const isOfOthers = agents !== undefined && exceptTenants.length > 0;

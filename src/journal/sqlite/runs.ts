@@ -98,8 +98,8 @@ const firstInLine = (among: string): string =>
   `SELECT * FROM (SELECT key FROM ${among} ORDER BY priority DESC, key LIMIT :limit)`;
 const longestDue = (where: string): string =>
   `(SELECT key, priority FROM runs WHERE ${where} ORDER BY due_at LIMIT max(:limit, ${MOST_COMPARED}))`;
-// For each agent that is asked for, or each that has a run, three look-ups in one index: due now, due by time or by a
-// lease that is over, and the leases of an owner known to be dead.
+// For each agent that is asked for, or each that has a run, two look-ups in one index: due now, and due by time or by a
+// lease that is over.
 const AGENTS = `
   WITH RECURSIVE agents (name) AS (
     SELECT DISTINCT value FROM json_each(:agents)
@@ -114,7 +114,6 @@ const findDue = (further: string): string => `
   SELECT runs.key FROM agents CROSS JOIN runs ON runs.key IN (
     ${firstInLine(`runs WHERE ${wanted('due_at = 0', further)}`)}
     UNION ALL ${firstInLine(longestDue(wanted('due_at > 0 AND due_at <= :now', further)))}
-    UNION ALL ${firstInLine(`runs WHERE ${wanted(':dead IS NOT NULL AND due_at > :now AND owner = :dead', further)}`)}
   )
   ORDER BY runs.priority DESC, runs.key LIMIT :limit`;
 export const FIND_DUE: string = findDue('');
@@ -399,7 +398,7 @@ export class SqliteRows {
 
   /** The runs that `request` would get, those first that come first. */
   findDue(request: DueRequest, now: number): readonly number[] {
-    const { from = null, agents, exceptTenants = [], exceptRuns = [], limit } = request;
+    const { agents, exceptTenants = [], exceptRuns = [], limit } = request;
     const which = {
       now,
       agents: agents === undefined ? null : JSON.stringify(agents),
@@ -407,7 +406,7 @@ export class SqliteRows {
     };
     this.passOver(exceptRuns);
     const find = exceptRuns.length > 0 ? this.#sql.findDueOther() : this.#sql.findDue();
-    const due = find.all<Pick<RunRow, 'key'> & Record<string, never>>({ ...which, dead: from, limit });
+    const due = find.all<Pick<RunRow, 'key'> & Record<string, never>>({ ...which, limit });
     if (due.length > 0) return due.map(({ key }) => key);
     const stuck = this.#findStuck(request, which.agents, now);
     return stuck === undefined ? [] : [stuck];
