@@ -74,7 +74,7 @@ describe('what is due is looked for in an index', () => {
   const OF_ALL = [`${inLine}due_at=?)`, `${inLine}due_at>? AND due_at<?)`];
   const OF_TENANTS = [
     'SEARCH runs USING INDEX runs_due_of (agent=? AND line=? AND tenant>?)',
-    'SEARCH runs USING INDEX runs_due_of (agent=? AND line=? AND tenant=? AND due_at=?)',
+    'SEARCH runs USING INDEX runs_due_of (agent=? AND line=? AND tenant=? AND wake_at=?)',
     'SEARCH runs USING INDEX runs_due_of (agent=? AND line=? AND tenant=?)',
   ];
 

@@ -418,6 +418,6 @@ export const MIGRATIONS: readonly string[] = [
   DROP INDEX runs_due;
   DROP INDEX runs_parked;
   CREATE INDEX runs_due ON runs (agent, line, due_at, priority DESC, key, tenant) WHERE line IS NOT NULL;
-  CREATE INDEX runs_due_of ON runs (agent, line, tenant, due_at, priority DESC, key) WHERE line < 4;
+  CREATE INDEX runs_due_of ON runs (agent, line, tenant, wake_at, priority DESC, key) WHERE owner IS NULL;
   `,
 ];
