@@ -18,14 +18,14 @@ export interface LeaseRequest {
 
 /** Who claims, and what it knows of owners before it. */
 export interface Claimant extends LeaseRequest {
-  /** A run is claimed although the lease of this owner is not over: the caller knows that the owner is dead. */
-  readonly from?: string;
   /** Whether an owner whose lease ran out is known to be dead. Called only for a run that is claimed. Default: false. */
   readonly isDead?: (owner: string) => boolean;
 }
 
 export interface ClaimRequest extends Claimant {
   readonly run: string;
+  /** The run is claimed although the lease of this owner is not over: the caller knows that the owner is dead. */
+  readonly from?: string;
   /**
    * Claims the run also when it has failed, whatever state its lease is in. The caller then appends `reopened`, with
    * the status. `undo`: claims it when it has finished, and in no other case that it has ended; the caller then appends `unwinding`.

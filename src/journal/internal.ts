@@ -65,7 +65,6 @@ export {
 } from './rules.ts';
 export type { ScheduleMove, ScheduleQuery, ScheduleStore, StoredSchedule } from './schedules-port.ts';
 export { MIGRATIONS } from './sqlite/migrations.ts';
-export { FIND_DUE } from './sqlite/runs.ts';
 export { openDatabase, SCHEMA_VERSION } from './sqlite/schema.ts';
 export { endSharedReads } from './sqlite/shared-read.ts';
 export { addToLayer, assertStoreIndex, type StoreIndex, type StoreLayer, StoreView } from './store-view.ts';

@@ -43,7 +43,6 @@ import { MemoryWaits } from './memory-waits.ts';
 import type {
   Append,
   Claim,
-  Claimant,
   ClaimedRun,
   ClaimRequest,
   DueRequest,
@@ -420,12 +419,12 @@ class MemoryJournal implements Journal {
     const now = this.#clock.now();
     const run = this.#runs.get(request.run);
     if (run === undefined || isYetToBegin(run, now)) return undefined;
-    const mayHave = hasEnded(run.status) ? mayReopen(run.status, request) : this.#isFree(run, request, now);
+    const mayHave = hasEnded(run.status) ? mayReopen(run.status, request) : this.#isFree(run, now, request.from);
     if (hasEnded(run.status) && mayHave) assertMayGoOn(run.identity.run, this.#turns.otherInTurn(run));
     return mayHave ? grant(run, request, now) : undefined;
   }
 
-  #isFree(run: StoredRun, { from }: Claimant, now: number): boolean {
+  #isFree(run: StoredRun, now: number, from?: string): boolean {
     const { owner, fence, leaseUntil: until } = run;
     return owner === undefined || until <= now || owner === from || this.#leaseWatch.isOver(run, { fence, until }, now);
   }
@@ -434,7 +433,7 @@ class MemoryJournal implements Journal {
     this.#assertOpen();
     assertLease(request);
     const now = this.#clock.now();
-    return claimDue(this.#unended, request, now, (run) => this.#isFree(run, request, now));
+    return claimDue(this.#unended, request, now, (run) => this.#isFree(run, now));
   }
 
   async claimParked(request: ParkedRequest): Promise<ClaimedRun[]> {

@@ -175,7 +175,7 @@ export const MOST_COMPARED = 256;
 export const MOST_ENTRIES_ALONG = 64;
 
 /** Whether the owner that a run is claimed from may go on with it: nobody knows that it is dead. */
-export function mayLive(owner: string, { from, isDead }: Claimant): boolean {
+export function mayLive(owner: string, { from, isDead }: Claimant & Pick<ClaimRequest, 'from'>): boolean {
   return owner !== from && isDead?.(owner) !== true;
 }
 

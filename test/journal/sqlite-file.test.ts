@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { PilotageError } from '#core';
-import { FIND_DUE, openDatabase, SCHEMA_VERSION } from '#journal';
+import { openDatabase, SCHEMA_VERSION } from '#journal';
 import { sqliteJournal } from '#journal/sqlite';
 import { createClaimed, expectCode, newRun, step, stepEntry } from '#testing';
 import { temporaryFile } from '../kit/files.ts';
@@ -72,32 +72,6 @@ describe('the file of a SQLite journal', () => {
     await journal.read('r1');
     expect(prepare.mock.calls.length).toBe(statements + 3);
     other.close();
-  });
-
-  it('has an index for what is due, whichever agent and tenants are asked for', async () => {
-    const path = await writtenJournal();
-    const plan = withDatabase(path, (db) => db.prepare(`EXPLAIN QUERY PLAN ${FIND_DUE}`).all());
-    const looks = plan.map((row) => String(row['detail'])).filter((detail) => /\bruns\b/.test(detail));
-    expect(looks).toEqual([
-      'SEARCH runs USING INDEX runs_due',
-      'SEARCH runs USING INDEX runs_due (agent>?)',
-      'SEARCH runs USING INTEGER PRIMARY KEY (rowid=?)',
-      'SEARCH runs USING INDEX runs_due (agent=? AND due_at=?)',
-      'SEARCH runs USING INDEX runs_due (agent=? AND due_at>? AND due_at<?)',
-      'SEARCH runs USING INDEX runs_due (agent=? AND due_at>?)',
-    ]);
-    // Of those whose time has come only some are put in order: a claim takes no longer in a long backlog.
-    const ofTimers = plan.find((row) => String(row['detail']).endsWith('due_at>? AND due_at<?)'));
-    const beside = plan.filter((row) => row['parent'] === ofTimers?.['parent']).map((row) => String(row['detail']));
-    expect(beside.some((detail) => detail.includes('TEMP B-TREE'))).toBe(false);
-  });
-
-  it('takes runs whose time has come from the index in its order, and sorts no backlog of them', async () => {
-    const path = await writtenJournal();
-    const plan = withDatabase(path, (db) => db.prepare(`EXPLAIN QUERY PLAN ${FIND_DUE}`).all());
-    const look = plan.find((row) => String(row['detail']).includes('(agent=? AND due_at>? AND due_at<?)'));
-    const beside = plan.filter((row) => row['parent'] === look?.['parent']).map((row) => String(row['detail']));
-    expect(beside).toEqual([look?.['detail'], expect.stringMatching(/^LIST SUBQUERY/)]);
   });
 
   it('is refused when a newer version wrote it, with both versions', async () => {

@@ -150,9 +150,10 @@ describe('the file of an older version', () => {
     const lease = { owner: 'heir', leaseMs: 60_000 };
     expect(await claimFirst(journal, { ...lease, agents: ['finish'] })).toBe(undefined);
     expect(await claimFirst(journal, { ...lease, agents: ['react'] })).toBe(undefined);
-    expect((await claimFirst(journal, { ...lease, agents: ['react'], from: 'dead' }))?.run).toBe('leased');
+    expect(await journal.claim({ ...lease, run: 'leased' })).toBe(undefined);
+    expect((await journal.claim({ ...lease, run: 'leased', from: 'dead' }))?.run).toBe('leased');
     expect((await claimFirst(journal, { ...lease, agents: ['deep "x"'] }))?.run).toBe('new');
-    expect(await claimFirst(journal, { ...lease, from: 'dead' })).toBe(undefined);
+    expect(await claimFirst(journal, lease)).toBe(undefined);
   });
 
   it('of format 2 keeps what was said to its runs, and they can have tasks', async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import { SCHEMA_VERSION } from '#journal';
 import { createRuntime } from '#pilotage';
-import { claimFirst, createClaimed, expectCode, identity, newRun, sequence, step, stepEntry } from '#testing';
+import { createClaimed, expectCode, identity, newRun, sequence, step, stepEntry } from '#testing';
 import { temporaryFile } from '../kit/files.ts';
 import { makeOlder, openJournal, withDatabase } from '../kit/sqlite.ts';
 import { startChild } from './children.ts';
@@ -160,7 +160,7 @@ describe('several processes on one SQLite journal', () => {
     const entries = await journal.read('endless');
     expect(entries.length).toBeGreaterThanOrEqual(acknowledged);
     expect(entries.slice(1)).toEqual(counted(entries.length - 1).map((index) => stepEntry(index + 1)));
-    const claim = await claimFirst(journal, { owner: 'heir', leaseMs: 1_000, from: 'child' });
+    const claim = await journal.claim({ run: 'endless', owner: 'heir', leaseMs: 1_000, from: 'child' });
     expect(claim).toEqual({
       run: 'endless',
       fence: 2,

@@ -17,6 +17,8 @@ interface PlanNode {
 const DUE = 5_000;
 /** With what stands beside, far less than there are. */
 const MOST_READ = 1_500;
+/** More than a claim looks through for others. */
+const BACKLOG = 20_000;
 const request = { ...ana, owner: 'worker', agents: ['finish'], exceptTenants: [], exceptRuns: [], limit: 10 };
 
 const runsOf = (claimed: readonly ClaimedRun[]): string[] => claimed.map(({ claim }) => claim.run);
@@ -48,15 +50,23 @@ describe('claims on Postgres', async () => {
   }
 
   /** Runs of the agent, in a state that is said in SQL. */
-  const put = ({ pool, schema }: { pool: pg.Pool; schema: string }, state: string): Promise<unknown> =>
+  const put = (
+    { pool, schema }: { pool: pg.Pool; schema: string },
+    state: string,
+    more: { count?: number; tenant?: string } = {},
+  ): Promise<unknown> =>
     pool.query(`
       INSERT INTO ${schema}.runs (id, tenant, "user", session, agent, priority, created_at, updated_at, status, wake_at, owner, lease_until, fence)
-      SELECT 'r' || n, 'acme', 'u', 's' || n, 'finish', 0, 1, 1, ${state}, 1 FROM generate_series(1, ${DUE}) AS n`);
+      SELECT ${more.tenant ?? "'r'"} || n, ${more.tenant ?? "'acme'"}, 'u', 's' || n, 'finish', 0, 1, 1, ${state}, 1 FROM generate_series(1, ${more.count ?? DUE}) AS n`);
 
   /** How many rows of runs a claim reads that is planned for its values, and one whose plan was kept. */
-  async function readBy({ journal, pool, said }: Awaited<ReturnType<typeof place>>): Promise<number[]> {
+  async function readBy(
+    { journal, pool, said }: Awaited<ReturnType<typeof place>>,
+    claim = () => journal.claimDue({ ...request, limit: 0 }),
+    limitAt = -1,
+  ): Promise<number[]> {
     said.length = 0;
-    await journal.claimDue({ ...request, limit: 0 });
+    await claim();
     const [{ text, values } = { text: '', values: [] }] = said.splice(0);
     const literal = (value: unknown): string =>
       value === null || value === undefined
@@ -67,7 +77,7 @@ describe('claims on Postgres', async () => {
       const client = await pool.connect();
       try {
         await client.query(`BEGIN; SET LOCAL plan_cache_mode = ${mode}; PREPARE claim AS ${text}`);
-        const given = values.with(-1, 10).map(literal).join(', ');
+        const given = values.with(limitAt, 10).map(literal).join(', ');
         const { rows } = await client.query(`EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE claim (${given})`);
         await client.query('ROLLBACK; DEALLOCATE claim');
         counts.push(rowsRead(rows[0]['QUERY PLAN'][0].Plan));
@@ -90,6 +100,30 @@ describe('claims on Postgres', async () => {
     expect(claimed).toHaveLength(Math.min(due, request.limit));
   });
 
+  it.each([
+    ['of runs whose time has come', "'pending', 1000 + n", 'claimDue'],
+    ['of parked runs whose time has come', "'waiting', 1000 + n", 'claimParked'],
+    ['of runs that were told something', "'waiting', 0", 'claimParked'],
+    ['of what is ready', "'pending', 0", 'claimDue'],
+  ] as const)('read little of a backlog %s that a tenant has which is left out, and find what others have', async (_, state, door) => {
+    const made = await place();
+    const others = { ...request, exceptTenants: ['acme'] };
+    await put(made, `${state}, NULL, NULL`, { count: BACKLOG });
+    await put(made, `${state.replace('1000', '900000')}, NULL, NULL`, { count: 1, tenant: "'calm'" });
+    await put(made, "'waiting', 900000000000000, NULL, NULL", { count: 500, tenant: "'asleep' || n" });
+    await made.pool.query(`ANALYZE ${made.schema}.runs`);
+    const limitAt = door === 'claimDue' ? -3 : -2;
+    for (const read of await readBy(made, () => made.journal[door]({ ...others, limit: 0 }), limitAt))
+      expect(read).toBeLessThan(BACKLOG / 2);
+    // Two hundred of those that sleep are looked at each time.
+    const found: string[] = [];
+    for (let claim = 0; claim < 3; claim += 1)
+      found.push(...(await made.journal[door](others)).map(({ tenant }) => tenant));
+    expect(found).toEqual(['calm']);
+    expect(await made.journal[door](others)).toEqual([]);
+    expect(await made.journal[door](request)).toHaveLength(request.limit);
+  });
+
   it('the urgent ones among those whose time has come go first', async () => {
     const made = await place();
     await put(made, "'pending', 1000 + n, NULL, NULL");
@@ -97,13 +131,12 @@ describe('claims on Postgres', async () => {
     expect(runsOf(await made.journal.claimDue({ ...request, limit: 3 }))).toEqual(['r90', 'r200', 'r1']);
   });
 
-  it('the leases of an owner that is dead are taken with those that are over', async () => {
+  it('leases that are over are taken, and no others, also of an owner that is dead', async () => {
     const { journal, pool, schema } = await place();
-    for (const run of ['dead', 'over', 'lives']) await createClaimed(journal, run);
-    await pool.query(`UPDATE ${schema}.runs SET owner = 'eve' WHERE id = 'lives'`);
+    for (const run of ['over', 'lasts']) await createClaimed(journal, run);
     await pool.query(`UPDATE ${schema}.runs SET lease_until = 1 WHERE id = 'over'`);
-    const claimed = await journal.claimDue({ ...request, from: 'ana' });
-    expect(runsOf(claimed)).toEqual(['dead', 'over']);
-    expect(await journal.claimDue({ ...request, from: 'ana' })).toEqual([]);
+    const isDead = (): boolean => true;
+    expect(runsOf(await journal.claimDue({ ...request, isDead }))).toEqual(['over']);
+    expect(await journal.claimDue({ ...request, isDead })).toEqual([]);
   });
 });

@@ -62,7 +62,6 @@ const ATTEMPTS: Readonly<Record<string, readonly Attempt[]>> = {
     finds((journal) => journal.claimDue({ ...ana, limit: 10 }), []),
     finds((journal) => journal.claimDue({ ...ana, agents, limit: 10 }), []),
     finds((journal) => journal.claimDue({ ...ana, agents, exceptTenants: ['other'], limit: 10 }), []),
-    finds((journal) => journal.claimDue({ ...ana, from: 'ana', limit: 10 }), []),
   ],
   claimParked: [
     finds((journal) => journal.claimParked({ ...ana, agents, limit: 10 }), []),

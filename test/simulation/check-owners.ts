@@ -1,6 +1,6 @@
 /** Nobody is held to be dead who lives, nobody takes a run from one who lives without knowing of it, and only its owner makes its calls. */
 import { type Control, isControl } from '#core';
-import type { Claim, Claimant } from '#journal';
+import type { Claim, Claimant, ClaimRequest } from '#journal';
 import type { Attempt, LedgerRun } from './ledger.ts';
 import type { SimulatedProcess } from './process.ts';
 
@@ -20,7 +20,10 @@ interface Leased {
 }
 
 /** The same request, whose answers about owners are checked. */
-export function checkOwner<T extends Claimant & { readonly run?: string }>(request: T, ledger: Known): T {
+export function checkOwner<T extends Claimant & Partial<Pick<ClaimRequest, 'run' | 'from'>>>(
+  request: T,
+  ledger: Known,
+): T {
   const { from, isDead } = request;
   const check = (owner: string): void => {
     const process = ledger.owners.get(owner);
@@ -42,7 +45,7 @@ export function checkOwner<T extends Claimant & { readonly run?: string }>(reque
 /** @param run as it was before the claim. */
 export function checkClaim(
   claim: Claim,
-  request: Pick<Claimant, 'from'>,
+  request: Pick<ClaimRequest, 'from'>,
   run: Leased,
   process: SimulatedProcess,
   { now, ledger }: { readonly now: number; readonly ledger: Known },

@@ -295,7 +295,7 @@ export class Ledger {
     return this.runs.get(id) ?? this.sessions.goneRun(id)?.run;
   }
 
-  claimed(claim: Claim, request: Claimant & Pick<ClaimRequest, 'reopens'>, process: SimulatedProcess): void {
+  claimed(claim: Claim, request: Claimant & Pick<ClaimRequest, 'from' | 'reopens'>, process: SimulatedProcess): void {
     const run = this.runs.get(claim.run);
     if (run === undefined) return;
     const now = this.#clock.now();

@@ -36,8 +36,11 @@ const perCount = (make: (count: number) => string): PerCount => {
 };
 // What is locked is given as it is then, which may be newer than what the statement sees of the table.
 const firstInLine = (agent: string, where: string): string => `
-  SELECT ${COLUMNS}, priority FROM {runs} AS runs WHERE ${agent} AND ${where} AND ${IS_WANTED} ORDER BY priority DESC, key LIMIT $8::int
+  SELECT ${COLUMNS}, priority FROM {runs} AS runs WHERE ${agent} AND ${where} AND ${IS_WANTED} ORDER BY priority DESC, key LIMIT $7::int
   FOR UPDATE SKIP LOCKED`;
+const isOver = (since: string): string => `coalesce(${since}, 0) BETWEEN 1 AND ${NOW_1}`;
+const IS_COME = isOver('wake_at');
+const IS_TIMED_STILL = 'owner IS NULL AND coalesce(waits, 0) = 0';
 /**
  * Some of a backlog are read in the order of an index: twice as many as are wanted beside those that are compared, since what others hold just now is passed over. @param since the time from which on a run is due. @param due what the index
  * says. @param still the same in words that fit no index, so that the rows are found by their keys.
@@ -45,60 +48,120 @@ const firstInLine = (agent: string, where: string): string => `
 const dueLongest = (agent: string, since: string, due: string, still: string): string => `
   key = ANY(ARRAY(
     SELECT key FROM {runs} AS runs WHERE ${agent} AND ${due} AND ${since} <= ${NOW_1} AND ${IS_WANTED}
-    ORDER BY ${since} LIMIT 2 * $8::int + ${MOST_COMPARED}
-  )) AND coalesce(${since}, 0) BETWEEN 1 AND ${NOW_1} AND NOT (${HAS_ENDED}) AND ${still}`;
+    ORDER BY ${since} LIMIT 2 * $7::int + ${MOST_COMPARED}
+  )) AND ${isOver(since)} AND NOT (${HAS_ENDED}) AND ${still}`;
 type Line = (agent: string) => string;
 const ofEach = (count: number, where: Line): string => `
   SELECT line.* FROM ${askedOf('$4', count)} CROSS JOIN LATERAL (${firstInLine('runs.agent = asked.agent', where('runs.agent = asked.agent'))}) AS line`;
 const ofAll = (agent: string, where: string): string => `SELECT * FROM (${firstInLine(agent, where)}) AS line`;
-/** For each agent one look into the index of what is ready, and one into that of times; then the leases that are over, and those of an owner that is dead (`$7`). What somebody else holds just now is passed over. */
-const claimDue = (count: number | undefined, ready?: string): string => {
+/** For each agent one look into the index of what is ready, and one into that of times; then the leases that are over. What somebody else holds just now is passed over. */
+const claimDue = (count: number | undefined, others?: { readonly ready: string; readonly timed: string }): string => {
   const leased = count === undefined ? '$4::text[] IS NULL' : 'agent = ANY($4::text[])';
   const each = (where: Line): string => (count === undefined ? ofAll(leased, where(leased)) : ofEach(count, where));
+  const timed = (agent: string): string => dueLongest(agent, 'wake_at', IS_TIMED, IS_TIMED_STILL);
   return `
-  WITH RECURSIVE ${ready ?? `ready AS (${each(() => IS_READY)})`},
-  timed AS (${each((agent) => dueLongest(agent, 'wake_at', IS_TIMED, 'owner IS NULL AND coalesce(waits, 0) = 0'))}),
+  WITH RECURSIVE ${others?.ready ?? `ready AS (${each(() => IS_READY)})`},
+  ${others?.timed ?? `timed AS (${each(timed)})`},
   over AS (${ofAll(leased, dueLongest(leased, 'lease_until', IS_LEASED, 'num_nonnulls(owner) = 1'))}),
-  dead AS (${ofAll(leased, `${IS_LEASED} AND lease_until > ${NOW_1} AND $7::text IS NOT NULL AND owner = $7`)}),
   found AS (
     SELECT *, ${TIME_1} AS time FROM (
-      SELECT * FROM ready UNION ALL SELECT * FROM timed UNION ALL SELECT * FROM over UNION ALL SELECT * FROM dead
+      SELECT * FROM ready UNION ALL SELECT * FROM timed UNION ALL SELECT * FROM over
     ) AS due
-    ORDER BY priority DESC, key LIMIT $8::int
+    ORDER BY priority DESC, key LIMIT $7::int
   )
-  ${GRANTED_ALONG}`;
+  ${others === undefined ? GRANTED_ALONG : grantedLooking(GRANTED_ALONG)}`;
 };
 export const CLAIM_DUE: string = claimDue(undefined);
 export const CLAIM_DUE_OF: PerCount = perCount(claimDue);
+/** So many tenants that have something due are compared, from the one behind the last that was served. */
 const MOST_TENANTS = 32;
+/** So many are looked at for it in one claim; the next one goes on behind them. */
+const MOST_LOOKED_AT = 200;
 /** What somebody else holds just now is passed over: so many more are tried. */
 const MORE_TRIED = 3;
-const nextTenant = (agent: string, after: string): string => `
-  SELECT tenant FROM {runs} AS runs WHERE runs.agent = ${agent} AND ${IS_READY} AND tenant > ${after} ORDER BY tenant LIMIT 1`;
-/** From one tenant that has something to the next, so that a backlog of one is not read for the sake of another. */
-export const CLAIM_DUE_OF_OTHERS: PerCount = perCount((count) =>
-  claimDue(
-    count,
-    `tenants (agent, tenant) AS (
-    SELECT asked.agent, first.tenant FROM ${askedOf('$4', count)} CROSS JOIN LATERAL (${nextTenant('asked.agent', '$9')}) AS first
+/** So many whose time has come are looked through for those of other tenants before these are gone through one by one, which costs as much for each of them as ten runs do. */
+const MOST_PASSED = 4_096;
+const nextTenant = (agent: string, is: string, after: string): string => `
+  SELECT tenant FROM {runs} AS runs WHERE runs.agent = ${agent} AND ${is} AND tenant > ${after} ORDER BY tenant LIMIT 1`;
+/** From one tenant that stands in an index to the next, so that a backlog of one is not read for the sake of another. @param where it is gone through. */
+const tenants = (name: string, count: number, is: string, after: string, where: string): string => `
+  ${name} (agent, tenant) AS (
+    SELECT asked.agent, first.tenant FROM ${askedOf('$4', count)} CROSS JOIN LATERAL (${nextTenant('asked.agent', is, after)}) AS first WHERE ${where}
     UNION ALL
-    SELECT tenants.agent, next.tenant FROM tenants CROSS JOIN LATERAL (${nextTenant('tenants.agent', 'tenants.tenant')}) AS next
-  ),
+    SELECT ${name}.agent, next.tenant FROM ${name} CROSS JOIN LATERAL (${nextTenant(`${name}.agent`, is, `${name}.tenant`)}) AS next
+  )`;
+const readyOfOthers = (count: number): string => `
+  ${tenants('tenants', count, IS_READY, '$8', 'true')},
   first_of AS (
     SELECT line.key, line.priority FROM (
       SELECT * FROM tenants WHERE tenant <> ALL($5::text[]) LIMIT ${MOST_TENANTS}
     ) AS others CROSS JOIN LATERAL (
       SELECT key, priority FROM {runs} AS runs
       WHERE runs.agent = others.agent AND runs.tenant = others.tenant AND ${IS_READY} AND id <> ALL($6::text[])
-      ORDER BY priority DESC, key LIMIT $8::int
+      ORDER BY priority DESC, key LIMIT $7::int
     ) AS line
-    ORDER BY line.priority DESC, line.key LIMIT $8::int + ${MORE_TRIED}
+    ORDER BY line.priority DESC, line.key LIMIT $7::int + ${MORE_TRIED}
   ),
   ready AS (
     SELECT ${COLUMNS}, priority FROM {runs} WHERE key = ANY(ARRAY(SELECT key FROM first_of)) AND ${IS_READY}
-    ORDER BY priority DESC, key LIMIT $8::int FOR UPDATE SKIP LOCKED
-  )`,
+    ORDER BY priority DESC, key LIMIT $7::int FOR UPDATE SKIP LOCKED
+  )`;
+/**
+ * Those whose time has come, by their keys in `due_keys`: they are looked for in the order of their times, and tenant by tenant where that is a backlog
+ * of tenants that are left out. @param is what the index says. @param most how many at most.
+ */
+const comeOfOthers = (count: number, is: string, after: string, most: string): string => `
+  early AS MATERIALIZED (
+    SELECT line.key, line.wake_at FROM ${askedOf('$4', count)} CROSS JOIN LATERAL (
+      SELECT key, tenant, id, wake_at FROM {runs} AS runs WHERE runs.agent = asked.agent AND ${is} AND wake_at <= ${NOW_1}
+      ORDER BY wake_at LIMIT ${MOST_PASSED}
+    ) AS line WHERE ${IS_WANTED}
   ),
+  ${tenants(
+    'come_tenants',
+    count,
+    is,
+    after,
+    `NOT EXISTS (SELECT FROM early) AND EXISTS (
+      SELECT FROM {runs} AS runs WHERE runs.agent = asked.agent AND ${is} AND wake_at <= ${NOW_1} ORDER BY wake_at OFFSET ${MOST_PASSED} LIMIT 1
+    )`,
+  )},
+  looked AS MATERIALIZED (SELECT * FROM come_tenants LIMIT ${MOST_LOOKED_AT}),
+  steps AS (SELECT max(tenant) AS last, count(*) AS taken FROM looked GROUP BY agent),
+  behind AS (
+    SELECT line.key, line.wake_at FROM (
+      SELECT looked.* FROM looked CROSS JOIN LATERAL (
+        SELECT wake_at FROM {runs} AS runs WHERE runs.agent = looked.agent AND runs.tenant = looked.tenant AND ${is}
+        ORDER BY wake_at LIMIT 1
+      ) AS first WHERE first.wake_at <= ${NOW_1} AND looked.tenant <> ALL($5::text[]) LIMIT ${MOST_TENANTS}
+    ) AS others CROSS JOIN LATERAL (
+      SELECT key, wake_at FROM {runs} AS runs
+      WHERE runs.agent = others.agent AND runs.tenant = others.tenant AND ${is} AND wake_at <= ${NOW_1} AND id <> ALL($6::text[])
+      ORDER BY wake_at LIMIT ${most}
+    ) AS line
+  ),
+  due_keys AS (
+    SELECT key FROM (SELECT * FROM early UNION ALL SELECT * FROM behind) AS come ORDER BY wake_at LIMIT ${most}
+  )`;
+/** What is claimed, with the tenant up to which it was looked, where not all were looked at: also in a row without a run. */
+const grantedLooking = (granted: string): string => `,
+  granted AS (${granted})
+  SELECT granted.*, looks.looked_to FROM (
+    SELECT CASE WHEN (SELECT count(*) FROM looked) = ${MOST_LOOKED_AT} THEN min(last) END AS looked_to FROM steps
+    WHERE taken = (SELECT max(taken) FROM steps)
+  ) AS looks LEFT JOIN granted ON true`;
+const COMPARED = `2 * $7::int + ${MOST_COMPARED}`;
+/** With the tenants behind which those are looked for that have something ready (`$8`), and whose time has come (`$9`). */
+export const CLAIM_DUE_OF_OTHERS: PerCount = perCount((count) =>
+  claimDue(count, {
+    ready: readyOfOthers(count),
+    timed: `${comeOfOthers(count, IS_TIMED, '$9', COMPARED)},
+  timed AS (
+    SELECT ${COLUMNS}, priority FROM {runs} AS runs
+    WHERE key = ANY(ARRAY(SELECT key FROM due_keys)) AND ${IS_COME} AND NOT (${HAS_ENDED}) AND ${IS_TIMED_STILL}
+    ORDER BY priority DESC, key LIMIT $7::int FOR UPDATE SKIP LOCKED
+  )`,
+  }),
 );
 /** A run that nobody has. */
 export const CLAIM_FREE: string = `
@@ -121,6 +184,20 @@ export const CLAIM_PARKED: PerCount = perCount(
   ),
   found AS (SELECT *, ${TIME_1} AS time FROM due ORDER BY wake_at LIMIT $7::int)
   ${GRANTED_ALONG}`,
+);
+/** With the tenant behind which those are looked for whose time has come (`$8`). */
+export const CLAIM_PARKED_OF_OTHERS: PerCount = perCount(
+  (count) => `
+  WITH RECURSIVE ${comeOfOthers(count, IS_PARKED, '$8', `$7::int + ${MORE_TRIED}`)},
+  found AS (
+    SELECT *, ${TIME_1} AS time FROM (
+      SELECT ${COLUMNS} FROM {runs} AS runs
+      WHERE key = ANY(ARRAY(SELECT key FROM due_keys)) AND num_nulls(owner) = 1 AND status IN ('waiting', 'paused')
+        AND coalesce(wake_at, ${NOW_1} + 1) <= ${NOW_1} AND coalesce(waits, 0) = 0
+      ORDER BY wake_at LIMIT $7::int FOR UPDATE SKIP LOCKED
+    ) AS due
+  )
+  ${grantedLooking(GRANTED_ALONG)}`,
 );
 export const CLAIM_NAMED: string = `
   WITH due AS (

@@ -13,6 +13,7 @@ import {
   CLAIM_KEY,
   CLAIM_NAMED,
   CLAIM_PARKED,
+  CLAIM_PARKED_OF_OTHERS,
   NEXT_DUE,
 } from './claim-statements.ts';
 import { type Database, NOW_1, type Sql, sessionLock, TIME_1, type Times } from './database.ts';
@@ -29,6 +30,18 @@ interface DueRow extends GrantedRow {
   readonly priority: number;
   /** The texts of all entries, a line each. `null`: they are many. */
   readonly bodies: string | null;
+}
+
+/** What a claim that leaves tenants out says beside: the tenant up to which it has looked, where it has not looked at all. */
+interface Looked {
+  readonly looked_to: string | null;
+}
+
+/** Nothing was found where the run is not there. */
+type OthersRow = Looked & (DueRow | { readonly key: null });
+
+function isFound(row: OthersRow): row is Looked & DueRow {
+  return row.key !== null;
 }
 
 const WORK_IS_DONE = `
@@ -56,6 +69,7 @@ const RELEASE = `
   WHERE id = $2 AND fence = $3::bigint AND owner IS NOT NULL
   RETURNING signals, status`;
 
+const NOBODY_SERVED = { ready: '', come: '' };
 /** Leases that end later than any lease can are looked for now and then. */
 const FAR_LOOK_MS = 30_000;
 
@@ -66,8 +80,8 @@ export class PostgresClaims {
   /** Is told of each run that is claimed. */
   readonly #note: (row: RunRow) => void;
   readonly #leaseWatch: LeaseWatch<number>;
-  /** The tenant that was served last, when some were left out. */
-  #lastTenant = '';
+  /** The tenants that were served last, when some were left out, of what was ready and of what had a time. */
+  readonly #last = { due: NOBODY_SERVED, parked: NOBODY_SERVED };
   /** By the steady clock. */
   #lookedFarAt = Number.NEGATIVE_INFINITY;
 
@@ -80,13 +94,13 @@ export class PostgresClaims {
   }
 
   async claimDue(request: DueRequest): Promise<ClaimedRun[]> {
-    const { owner, leaseMs, agents, exceptTenants = [], exceptRuns = [], from = null, limit } = request;
-    const asked = [owner, leaseMs, agents ?? null, exceptTenants, exceptRuns, from, limit] as const;
-    const due = (text: string, ...more: string[]): Promise<DueRow[]> =>
-      this.#database.read((sql) => sql.rows<DueRow>(text, this.#database.given, ...asked, ...more));
+    const { owner, leaseMs, agents, exceptTenants = [], exceptRuns = [], limit } = request;
+    const asked = [owner, leaseMs, agents ?? null, exceptTenants, exceptRuns, limit] as const;
+    const due = <Row = DueRow>(text: string, ...more: string[]): Promise<Row[]> =>
+      this.#database.read((sql) => sql.rows<Row>(text, this.#database.given, ...asked, ...more));
     const isOfOthers = agents !== undefined && exceptTenants.length > 0;
     const rows = isOfOthers
-      ? await this.#dueOfOthers((after) => due(CLAIM_DUE_OF_OTHERS(agents), after))
+      ? await this.#ofOthers('due', (...after) => due<OthersRow>(CLAIM_DUE_OF_OTHERS(agents), ...after))
       : await due(agents === undefined ? CLAIM_DUE : CLAIM_DUE_OF(agents));
     if (rows.length === 0) return this.#claimStuck(request);
     const first = rows.toSorted((left, right) => right.priority - left.priority || left.key - right.key);
@@ -94,12 +108,19 @@ export class PostgresClaims {
   }
 
   /** Tenants are served one after another. */
-  async #dueOfOthers(after: (tenant: string) => Promise<DueRow[]>): Promise<DueRow[]> {
-    const last = this.#lastTenant;
-    let rows = await after(last);
-    if (rows.length === 0 && last !== '') rows = await after('');
-    this.#lastTenant = rows.reduce((most, { tenant }) => (tenant > most ? tenant : most), '');
-    return rows;
+  async #ofOthers(
+    which: 'due' | 'parked',
+    claim: (ready: string, come: string) => Promise<OthersRow[]>,
+  ): Promise<DueRow[]> {
+    const { ready, come } = this.#last[which];
+    let rows = await claim(ready, come);
+    const isOver = rows.every(({ key, looked_to: lookedTo }) => key === null && lookedTo === null);
+    if (isOver && ready + come !== '') rows = await claim('', '');
+    const found = rows.filter(isFound);
+    const isReady = ({ wake_at: at }: DueRow): boolean => at === 0;
+    const last = lastOf(found.filter((row) => !isReady(row)));
+    this.#last[which] = { ready: lastOf(found.filter(isReady)), come: last || (rows[0]?.looked_to ?? '') };
+    return found;
   }
 
   async claim(request: ClaimRequest): Promise<Claim | undefined> {
@@ -179,11 +200,13 @@ export class PostgresClaims {
     const { owner, leaseMs, agents, exceptTenants = [], exceptRuns = [], runs, limit } = request;
     const { given } = this.#database;
     const asked = [given, owner, leaseMs, agents, exceptTenants, exceptRuns, limit] as const;
-    const rows = await this.#database.read((sql) =>
-      runs === undefined
-        ? sql.rows<DueRow>(CLAIM_PARKED(agents), ...asked)
-        : sql.rows<DueRow>(CLAIM_NAMED, ...asked, runs),
-    );
+    const parked = <Row = DueRow>(text: string, ...more: (string | readonly string[])[]): Promise<Row[]> =>
+      this.#database.read((sql) => sql.rows<Row>(text, ...asked, ...more));
+    const ofAny = (): Promise<DueRow[]> =>
+      exceptTenants.length === 0
+        ? parked(CLAIM_PARKED(agents))
+        : this.#ofOthers('parked', (_, come) => parked<OthersRow>(CLAIM_PARKED_OF_OTHERS(agents), come));
+    const rows = await (runs === undefined ? ofAny() : parked(CLAIM_NAMED, runs));
     const first = rows.toSorted((left, right) => (left.wake_at ?? 0) - (right.wake_at ?? 0));
     return Promise.all(first.map((row) => this.#grantedAlong(row, request)));
   }
@@ -255,6 +278,10 @@ export class PostgresClaims {
     const row = await sql.row<GrantedRow>(CLAIM_KEY, this.#database.given, lease.owner, lease.leaseMs, key);
     return claimOf(row as GrantedRow, null);
   }
+}
+
+function lastOf(rows: readonly DueRow[]): string {
+  return rows.reduce((most, { tenant }) => (tenant > most ? tenant : most), '');
 }
 
 function claimOf(row: GrantedRow, workLeftAt: number | null): Claim {

@@ -126,14 +126,6 @@ export const POLICIES: Readonly<Record<string, Policy>> = {
 /** These belong to no tenant: they are read by all, and changed by whoever has the tables. */
 const COMMON: Readonly<Record<string, string>> = { format: 'true', tenant_roles: 'tenant_roles.role = session_user' };
 
-/** A worker of one tenant does not read the lines of others to find its own. */
-const INDEXES = `
-CREATE INDEX IF NOT EXISTS runs_timed_of ON {runs} (agent, tenant, wake_at)
-  WHERE owner IS NULL AND wake_at > 0 AND coalesce(waits, 0) = 0 AND NOT (status IN ('finished', 'failed', 'cancelled'));
-CREATE INDEX IF NOT EXISTS runs_parked_of ON {runs} (agent, tenant, wake_at)
-  WHERE owner IS NULL AND status IN ('waiting', 'paused') AND wake_at IS NOT NULL AND coalesce(waits, 0) = 0;
-`;
-
 const POLICY = `tenants_${POLICY_VERSION}`;
 
 const OLDER = Array.from({ length: POLICY_VERSION }, (_, index) => `tenants_${index + 1}`);
@@ -155,16 +147,12 @@ export const ISOLATE: string = [
     ([table, reads]) =>
       `${dropOlder(table)} CREATE POLICY ${POLICY} ON {${table}} FOR SELECT USING (${reads}); ALTER TABLE {${table}} ENABLE ROW LEVEL SECURITY;`,
   ),
-  INDEXES,
 ].join('\n');
 
 /** The policies stay, and count for nothing. In a transaction. */
-export const OPEN_UP: string = [
-  ...[...Object.keys(POLICIES), ...Object.keys(COMMON)].map(
-    (table) => `ALTER TABLE {${table}} DISABLE ROW LEVEL SECURITY, NO FORCE ROW LEVEL SECURITY;`,
-  ),
-  'DROP INDEX {runs_timed_of}, {runs_parked_of};',
-].join('\n');
+export const OPEN_UP: string = [...Object.keys(POLICIES), ...Object.keys(COMMON)]
+  .map((table) => `ALTER TABLE {${table}} DISABLE ROW LEVEL SECURITY, NO FORCE ROW LEVEL SECURITY;`)
+  .join('\n');
 
 /** How many tables do not have what `ISOLATE` gives them, of those that hold something of a tenant. The parameters: the schema, and the names of the tables. */
 export const OPEN_TABLES: string = `

@@ -219,6 +219,15 @@ CREATE INDEX runs_user ON {runs} (tenant, "user", key);
 CREATE INDEX open_waits_tenant ON {open_waits} (tenant, number);
 `,
   },
+  {
+    // A claim goes from tenant to tenant, where those that it leaves out have a backlog. Journals whose tenants are kept apart had them before.
+    sql: `
+CREATE INDEX IF NOT EXISTS runs_timed_of ON {runs} (agent, tenant, wake_at)
+  WHERE owner IS NULL AND wake_at > 0 AND coalesce(waits, 0) = 0 AND NOT (${ENDED});
+CREATE INDEX IF NOT EXISTS runs_parked_of ON {runs} (agent, tenant, wake_at)
+  WHERE owner IS NULL AND status IN ('waiting', 'paused') AND wake_at IS NOT NULL AND coalesce(waits, 0) = 0;
+`,
+  },
 ];
 
 /** The newest version that this code knows. */

@@ -82,7 +82,8 @@ const WAITS_AND_SIGNALS = `
  * the last of them, and an append writes one page. `runs.head` is how many there were when the run's row was written last, so that a
  * run that was claimed, parked or ended since cannot lose its end unseen; `at` is the store's time of the append, 0 in older rows.
  * Until then `entries` was a log in the order of the commits, and each row pointed at the one before it of the same run.
- * `due_at` is when a run may be claimed: 0 now, NULL never by itself. A taken control keeps its id and loses its body;
+ * `due_at` is when a run may be claimed: 0 now, NULL never by itself. `line` is what it is due for: 0 and 1 it is ready, 2 and 3 at a time, 1 and 3 it
+ * was begun, and waits or is paused; 4 somebody has it, until its lease is over; NULL when it is never due by itself. A taken control keeps its id and loses its body;
  * since version 3 `controls` also holds messages between runs, which are not controls.
  * `artifact_rows` lists what `artifacts` holds without a look at the bytes; rows of before version 2 have the time 0.
  * Until version 9 the turns of a session were stored beside its runs, and until version 10 summaries of older ones.
@@ -403,5 +404,20 @@ export const MIGRATIONS: readonly string[] = [
   UPDATE open_waits SET user = coalesce((SELECT user FROM runs WHERE runs.key = open_waits.run), '');
   CREATE INDEX open_waits_tenant ON open_waits (tenant);
   CREATE INDEX open_waits_user ON open_waits (tenant, user);
+  `,
+  // Each run that somebody may have to do something for stands in one line: a tenant that a claim leaves out is not read.
+  `
+  ALTER TABLE runs ADD COLUMN line INTEGER AS (
+    CASE
+      WHEN status IN ('finished', 'failed', 'cancelled') THEN NULL
+      WHEN owner IS NOT NULL THEN 4
+      WHEN waits > 0 OR wake_at IS NULL THEN NULL
+      ELSE (wake_at > 0) * 2 + (status IN ('waiting', 'paused'))
+    END
+  );
+  DROP INDEX runs_due;
+  DROP INDEX runs_parked;
+  CREATE INDEX runs_due ON runs (agent, line, due_at, priority DESC, key, tenant) WHERE line IS NOT NULL;
+  CREATE INDEX runs_due_of ON runs (agent, line, tenant, wake_at, priority DESC, key) WHERE owner IS NULL;
   `,
 ];

@@ -44,7 +44,6 @@ import {
   hasEnded,
   isReopening,
   isTurn,
-  MOST_COMPARED,
   mayLive,
   mayReopen,
   type Owned,
@@ -55,13 +54,14 @@ import {
 } from '../rules.ts';
 import { beginningAt, decideStart, firstWake, inPlaceOf, isYetToBegin, type KeyedRuns } from '../start-rules.ts';
 import { decodeRow, type EntryRow } from '../stored-runs.ts';
+import { SqliteDue } from './due.ts';
 import { SqliteInbox } from './inbox.ts';
 import { ItemWriter } from './items.ts';
 import { SqlitePassedOver } from './passed-over.ts';
 import type { SqliteSchedules } from './schedules.ts';
 import { HEAD, idAt, LAST_ENTRY } from './schema.ts';
 import type { SqliteStarts } from './starts.ts';
-import { atMost, type PreparedStatement, prepared } from './statements.ts';
+import { type PreparedStatement, prepared } from './statements.ts';
 import { NO_TURN, type SqliteTurns } from './turns.ts';
 import { SqliteWaits } from './waits.ts';
 
@@ -82,61 +82,12 @@ interface RunRow {
   readonly starts_at: number | null;
 }
 
-interface FarRow {
-  readonly key: number;
-  readonly fence: number;
-  readonly until: number;
-}
-
 const RUN_ROW = `
   SELECT key, id, status, agent, tenant, ${HEAD} AS head, signals, fence, wake_at, owner, lease_until, work_left_at, waits,
     starts_at FROM`;
 const FIND_RUN = `${RUN_ROW} runs WHERE `;
-const wanted = (due: string, further: string): string =>
-  `agent = name AND ${due} AND tenant NOT IN (SELECT value FROM json_each(:exceptTenants)) ${further}`;
-const firstInLine = (among: string): string =>
-  `SELECT * FROM (SELECT key FROM ${among} ORDER BY priority DESC, key LIMIT :limit)`;
-const longestDue = (where: string): string =>
-  `(SELECT key, priority FROM runs WHERE ${where} ORDER BY due_at LIMIT max(:limit, ${MOST_COMPARED}))`;
-// For each agent that is asked for, or each that has a run, three look-ups in one index: due now, due by time or by a
-// lease that is over, and the leases of an owner known to be dead.
-const AGENTS = `
-  WITH RECURSIVE agents (name) AS (
-    SELECT DISTINCT value FROM json_each(:agents)
-    UNION ALL
-    SELECT (SELECT min(agent) FROM runs WHERE due_at IS NOT NULL) WHERE :agents IS NULL
-    UNION ALL
-    SELECT (SELECT min(agent) FROM runs WHERE due_at IS NOT NULL AND agent > name) FROM agents
-      WHERE :agents IS NULL AND name IS NOT NULL
-  )`;
-const findDue = (further: string): string => `
-  ${AGENTS}
-  SELECT runs.key FROM agents CROSS JOIN runs ON runs.key IN (
-    ${firstInLine(`runs WHERE ${wanted('due_at = 0', further)}`)}
-    UNION ALL ${firstInLine(longestDue(wanted('due_at > 0 AND due_at <= :now', further)))}
-    UNION ALL ${firstInLine(`runs WHERE ${wanted(':dead IS NOT NULL AND due_at > :now AND owner = :dead', further)}`)}
-  )
-  ORDER BY runs.priority DESC, runs.key LIMIT :limit`;
-export const FIND_DUE: string = findDue('');
-/** Leases that end later than any lease can by the own clock: looked for now and then, for what waits for its time is looked at with them. */
-const FIND_FAR = `
-  SELECT key, fence, lease_until AS until FROM runs
-  WHERE due_at > :far AND owner IS NOT NULL AND (:agents IS NULL OR agent IN (SELECT value FROM json_each(:agents)))`;
+/** Leases that end later than any lease can by the own clock are looked for now and then. */
 const FAR_LOOK_MS = 30_000;
-/** As the index says it. */
-const IS_PARKED = `owner IS NULL AND status IN ('waiting', 'paused') AND wake_at IS NOT NULL`;
-const findParked = (further: string): string => `
-  ${RUN_ROW} runs INDEXED BY runs_parked
-  WHERE agent = :agent AND ${IS_PARKED} AND wake_at <= :now AND coalesce(waits, 0) = 0
-    AND tenant NOT IN (SELECT value FROM json_each(:exceptTenants)) ${further}
-  ORDER BY wake_at ${atMost(':limit')}`;
-const NEXT_DUE = `
-  SELECT min((
-    SELECT wake_at FROM runs INDEXED BY runs_parked WHERE agent = agents.value AND ${IS_PARKED} ORDER BY wake_at LIMIT 1
-  )) AS at FROM json_each(:agents) AS agents`;
-const PASSED_OVER = 'AND key NOT IN (SELECT key FROM temp.passed_over)';
-/** The same without those that are passed over. */
-const FIND_DUE_OTHER = findDue(PASSED_OVER);
 type Statements = ReturnType<typeof statementsOn>;
 
 function statementsOn(db: DatabaseSync) {
@@ -149,12 +100,6 @@ function statementsOn(db: DatabaseSync) {
     liveUnder: sql(
       `SELECT count(*) AS live FROM runs WHERE root = ? AND status NOT IN ('finished', 'failed', 'cancelled')`,
     ),
-    findDue: sql(FIND_DUE),
-    findDueOther: sql(FIND_DUE_OTHER),
-    findParked: sql(findParked('')),
-    findParkedOther: sql(findParked(PASSED_OVER)),
-    nextDue: sql(NEXT_DUE),
-    findFar: sql(FIND_FAR),
     insertRun: sql(`
       INSERT INTO runs (id, tenant, user, session, agent, parent, root, priority, status, created_at, updated_at,
         turn, waits, head, fence, owner, lease_until)
@@ -228,6 +173,7 @@ export class SqliteRows {
   readonly #starts: SqliteStarts;
   readonly #schedules: SqliteSchedules;
   readonly #items: ItemWriter;
+  readonly #due: SqliteDue;
   readonly #passedOver: SqlitePassedOver;
   readonly #clock: Clock;
   readonly #leaseWatch: LeaseWatch<number>;
@@ -244,6 +190,7 @@ export class SqliteRows {
     this.#sql = statementsOn(db);
     this.#inbox = new SqliteInbox(db);
     this.#items = new ItemWriter(db);
+    this.#due = new SqliteDue(db);
     this.waits = new SqliteWaits(db, (key, message, now) => this.#tellKey(key, message, now));
   }
 
@@ -397,19 +344,12 @@ export class SqliteRows {
     return rows.map((entry) => decodeRow(run, entry));
   }
 
-  /** The runs that `request` would get, those first that come first. */
-  findDue(request: DueRequest, now: number): readonly number[] {
-    const { from = null, agents, exceptTenants = [], exceptRuns = [], limit } = request;
-    const which = {
-      now,
-      agents: agents === undefined ? null : JSON.stringify(agents),
-      exceptTenants: JSON.stringify(exceptTenants),
-    };
-    this.passOver(exceptRuns);
-    const find = exceptRuns.length > 0 ? this.#sql.findDueOther() : this.#sql.findDue();
-    const due = find.all<Pick<RunRow, 'key'> & Record<string, never>>({ ...which, dead: from, limit });
+  /** The runs that `request` would get, those first that come first. @param claims it gets them. */
+  findDue(request: DueRequest, now: number, claims: boolean = false): readonly number[] {
+    this.passOver(request.exceptRuns);
+    const due = this.#due.due(request, now, claims);
     if (due.length > 0) return due.map(({ key }) => key);
-    const stuck = this.#findStuck(request, which.agents, now);
+    const stuck = this.#findStuck(request, now);
     return stuck === undefined ? [] : [stuck];
   }
 
@@ -428,15 +368,11 @@ export class SqliteRows {
   }
 
   /** A run under a lease that was written with a clock far ahead, and that nobody has renewed. */
-  #findStuck(
-    { agents, exceptTenants = [], exceptRuns = [] }: DueRequest,
-    named: string | null,
-    now: number,
-  ): number | undefined {
+  #findStuck({ agents, exceptTenants = [], exceptRuns = [] }: DueRequest, now: number): number | undefined {
     const steadyNow = steadyMs(this.#clock);
     if (steadyNow - this.#lookedFarAt >= FAR_LOOK_MS) {
       this.#lookedFarAt = steadyNow;
-      const found = this.#sql.findFar().all<FarRow>({ far: now + MAX_LEASE_MS, agents: named });
+      const found = this.#due.leasedUntilAfter(now + MAX_LEASE_MS, agents);
       for (const { key, ...lease } of found) this.#leaseWatch.isOver(key, lease, now);
     }
     return this.#leaseWatch.ripe.find((key) => {
@@ -452,8 +388,7 @@ export class SqliteRows {
   }
 
   nextDue(agents: readonly string[], now: number): number | undefined {
-    const at = this.#sql.nextDue().get<{ at: number | null }>({ agents: JSON.stringify(agents) })?.at ?? undefined;
-    return at === undefined ? undefined : at - now;
+    return this.#due.next(agents, now);
   }
 
   claim(request: ClaimRequest, now: number): Claim | undefined {
@@ -462,8 +397,11 @@ export class SqliteRows {
   }
 
   claimDue(request: DueRequest, now: number): ClaimedRow[] {
-    const rows = this.findDue(request, now).map((key) => this.#sql.findRunByKey().get(key) as RunRow);
-    return rows.map((row) => this.#grantAlong(row, request, now));
+    return this.findDue(request, now, true).map((key) => this.#grantAlong(this.#rowOf(key), request, now));
+  }
+
+  #rowOf(key: number): RunRow {
+    return this.#sql.findRunByKey().get(key) as RunRow;
   }
 
   #grantAlong(row: RunRow, lease: Claimant, now: number): ClaimedRow {
@@ -477,16 +415,14 @@ export class SqliteRows {
 
   claimParked(request: ParkedRequest, now: number): ClaimedRow[] {
     const { limit, runs } = request;
-    const due = runs === undefined ? this.#dueParked(request, now) : this.#namedParked(request, runs);
-    const first = due.toSorted((left, right) => (left.wake_at ?? 0) - (right.wake_at ?? 0)).slice(0, limit);
-    return first.map((row) => this.#grantAlong(row, request, now));
-  }
-
-  #dueParked({ agents, exceptTenants = [], exceptRuns = [], limit }: ParkedRequest, now: number): RunRow[] {
-    const which = { now, exceptTenants: JSON.stringify(exceptTenants), limit };
-    this.passOver(exceptRuns);
-    const find = exceptRuns.length > 0 ? this.#sql.findParkedOther() : this.#sql.findParked();
-    return [...new Set(agents)].flatMap((agent) => find.all<RunRow & Record<string, never>>({ ...which, agent }));
+    if (runs === undefined) {
+      this.passOver(request.exceptRuns);
+      return this.#due.parked(request, now).map(({ key }) => this.#grantAlong(this.#rowOf(key), request, now));
+    }
+    const named = this.#namedParked(request, runs).toSorted(
+      (left, right) => (left.wake_at ?? 0) - (right.wake_at ?? 0),
+    );
+    return named.slice(0, limit).map((row) => this.#grantAlong(row, request, now));
   }
 
   #namedParked({ agents, exceptTenants = [], exceptRuns = [] }: ParkedRequest, runs: readonly string[]): RunRow[] {
@@ -500,7 +436,7 @@ export class SqliteRows {
   }
 
   #grant(key: number, lease: Claimant, now: number): Claim {
-    return this.#grantRow(this.#sql.findRunByKey().get(key) as RunRow, lease, now);
+    return this.#grantRow(this.#rowOf(key), lease, now);
   }
 
   #grantRow(row: RunRow, lease: Claimant, now: number): Claim {

@@ -186,14 +186,19 @@ export const leaseCases: readonly JournalCase[] = [
     },
   },
   {
-    name: 'a lease of an owner known to be dead is taken before it is over',
-    async run({ journal }) {
+    name: 'a lease of an owner known to be dead is taken before it is over where the run is asked for, and else when it is over',
+    async run({ journal, clock }) {
+      const isDead = (owner: string): boolean => owner === 'ana';
       await createClaimed(journal, 'r1');
       await createClaimed(journal, 'r2');
-      assert.equal(await claimFirst(journal, { ...ben, from: 'carl' }), undefined);
+      assert.equal(await journal.claim({ ...ben, run: 'r2', from: 'carl' }), undefined);
+      assert.equal(await journal.claim({ ...ben, run: 'r2', isDead }), undefined);
       assert.equal(present(await journal.claim({ ...ben, run: 'r2', from: 'ana' })).fence, 2);
-      assert.equal(present(await claimFirst(journal, { ...ben, from: 'ana' })).run, 'r1');
-      assert.equal(await claimFirst(journal, { ...ben, from: 'ana' }), undefined);
+      assert.equal(await journal.claim({ ...ben, run: 'r2', from: 'ana' }), undefined);
+      assert.equal(await claimFirst(journal, { ...ben, isDead }), undefined);
+      clock.advance(LEASE_MS);
+      const { run, fence, workLeftMsAgo } = present(await claimFirst(journal, { ...ben, isDead }));
+      assert.deepEqual([run, fence, workLeftMsAgo], ['r1', 2, undefined]);
     },
   },
   {

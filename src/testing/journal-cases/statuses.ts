@@ -237,14 +237,14 @@ export const statusCases: readonly JournalCase[] = [
     },
   },
   {
-    name: 'of a dead owner’s runs, too, only those of the agents and of other tenants are taken',
-    async run({ journal }) {
+    name: 'of runs whose leases are over, too, only those of the agents and of other tenants are taken',
+    async run({ journal, clock }) {
       for (const agent of ['x', 'y']) for (const tenant of ['t1', 't2']) await createOf(journal, agent, tenant);
       assert.equal((await claimAll(journal, ana)).length, 4);
-      const heir = { ...ben, from: 'ana' };
-      assert.deepEqual(await claimAll(journal, { ...heir, agents: ['y'], exceptTenants: ['t1'] }), ['y.t2']);
-      assert.deepEqual(await claimAll(journal, { ...heir, agents: ['x', 'nobody'] }), ['x.t1', 'x.t2']);
-      assert.deepEqual(await claimAll(journal, heir), ['y.t1']);
+      clock.advance(LEASE_MS);
+      assert.deepEqual(await claimAll(journal, { ...ben, agents: ['y'], exceptTenants: ['t1'] }), ['y.t2']);
+      assert.deepEqual(await claimAll(journal, { ...ben, agents: ['x', 'nobody'] }), ['x.t1', 'x.t2']);
+      assert.deepEqual(await claimAll(journal, ben), ['y.t1']);
     },
   },
 ];
