@@ -115,6 +115,7 @@ describe('the fold', () => {
       author: null,
       breakpoints: [],
       clientTools: null,
+      trace: null,
       erased: null,
       recalled: null,
       beforeTurn: { steps: 0, taskSteps: 0 },
