@@ -22,6 +22,8 @@ export class Claiming {
   /** Runs that were told something while some were being claimed. */
   readonly #heard = new Set<string>();
   #underWay = 0;
+  /** Claims whose runs are not known yet. */
+  readonly #asked = new Set<Promise<unknown>>();
 
   constructor(clock: Clock, slots: Slots, ports: ClaimingPorts) {
     this.#clock = clock;
@@ -45,7 +47,7 @@ export class Claiming {
     this.#underWay += 1;
     try {
       const askedAt = momentOf(this.#clock);
-      const claimed = await this.#claimed(room, claim);
+      const claimed = await this.#known(this.#claimed(room, claim));
       const drives = await Promise.allSettled(claimed.map((run) => this.#goOn(run, askedAt)));
       for (const drive of drives) if (drive.status === 'rejected') throw drive.reason;
       return { room, found: claimed.length };
@@ -54,6 +56,20 @@ export class Claiming {
       this.#ports.freed();
       if (this.#underWay === 0) this.#heard.clear();
     }
+  }
+
+  async #known<T>(asked: Promise<T>): Promise<T> {
+    this.#asked.add(asked);
+    try {
+      return await asked;
+    } finally {
+      this.#asked.delete(asked);
+    }
+  }
+
+  /** Until those that are being claimed now are being looked at. `undefined`: none are. */
+  untilKnown(): Promise<unknown> | undefined {
+    return this.#asked.size === 0 ? undefined : Promise.allSettled(this.#asked);
   }
 
   async #claimed(

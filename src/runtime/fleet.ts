@@ -476,34 +476,32 @@ export class Fleet {
 
   async #record(run: string): Promise<RunRecord> {
     const record = await this.#deps.journal.get(run);
-    if (record !== undefined) return record;
-    throw runNotFound(run);
+    if (record === undefined) throw runNotFound(run);
+    return record;
   }
 
   async #claimRun(run: string, acceptChanges = false): Promise<RunDriver | undefined> {
     const { lease } = await this.#record(run);
     const askedAt = momentOf(this.#deps.clock);
-    const claim = await this.#deps.journal.claim({
-      run,
-      owner: this.#owner,
-      leaseMs: this.#options.leaseMs,
-      isDead: isDeadOwner,
-      ...(lease !== undefined && isDeadOwner(lease.owner) ? { from: lease.owner } : {}),
-    });
+    const own = { owner: this.#owner, leaseMs: this.#options.leaseMs, isDead: isDeadOwner };
+    const from = lease !== undefined && isDeadOwner(lease.owner) ? { from: lease.owner } : {};
+    const claim = await this.#deps.journal.claim({ run, ...own, ...from });
     if (claim !== undefined) return this.#pickUp.claimed(claim, askedAt, acceptChanges);
     if (this.#closing) return undefined;
     // Another look of this process has it, which may not accept what this one does.
+    const again = (): Promise<RunDriver | undefined> => this.#claimRun(run, acceptChanges);
     const look = this.#pickUp.lookAt(run);
-    if (look !== undefined) return look.then(() => this.#claimRun(run, acceptChanges));
+    if (look !== undefined) return look.then(again);
     const { lease: held = lease, wakeAt, readAt: now } = await this.#record(run);
+    const asked = held?.owner === this.#owner ? this.#claiming.untilKnown() : undefined;
+    if (asked !== undefined) return asked.then(again);
     if (held === undefined) {
       // Somebody was faster, and has carried it out or left it, or has moved the time at which it begins.
       if (acceptChanges || (wakeAt ?? 0) > now) this.wake(run, acceptChanges);
     } else {
-      // Somebody has it who may live: asked for again when that lease would be over, and at once where it is a claim of this process.
-      const untilMs = held.owner === this.#owner ? 0 : held.until - now;
-      const leftMs = Math.min(Math.max(untilMs, LEAST_ALARM_MS), MAX_LEASE_MS);
-      this.#later.after(leftMs, run, () => this.wake(run, acceptChanges), false);
+      // Somebody has it who may live: asked for again when that lease would be over.
+      const leftMs = held.owner === this.#owner ? 0 : Math.min(held.until - now, MAX_LEASE_MS);
+      this.#later.after(Math.max(leftMs, LEAST_ALARM_MS), run, () => this.wake(run, acceptChanges), false);
     }
     return undefined;
   }

@@ -3,10 +3,10 @@ import { expect, it } from 'vitest';
 import { local, type PlannerFunction } from '#core';
 import { memoryJournal } from '#journal';
 import { VirtualClock } from '#testing';
-import { finish, script } from '../kit/decisions.ts';
+import { asks as asksFor, finish, script } from '../kit/decisions.ts';
 import { changed } from '../kit/journals.ts';
 import { startedEntry } from '../kit/run-record.ts';
-import { gate, until } from '../kit/waiting.ts';
+import { advanceUntil, gate, quiet, until } from '../kit/waiting.ts';
 import { start, world } from '../kit/world.ts';
 
 it('a cancel that comes while a run is being claimed stops it, however long its planner thinks', async () => {
@@ -58,5 +58,43 @@ it('a run that is started while parked runs are claimed begins when the claim is
   expect((await base.get(run.id))?.status).toBe('pending');
   answered.open();
   expect(await run.result()).toMatchObject({ status: 'finished' });
+  await made.runtime.close();
+});
+
+it('a run that is resumed while this process claims it for itself goes on with what it is resumed with, before resume is over', async () => {
+  const clock = new VirtualClock();
+  const base = memoryJournal({ clock });
+  const asks = world({ planner: { name: 'p', version: '1', next: script(asksFor) }, journal: base, clock });
+  const { id } = await start(asks);
+  await asks.runtime.run(id).result();
+  await asks.runtime.close();
+  let isClaimed = false;
+  const told = gate();
+  const journal = changed(base, {
+    nextDue: async () => 0,
+    claimParked: async (request) => {
+      const found = await base.claimParked(request);
+      if (found.length === 0) return found;
+      isClaimed = true;
+      await told.opened;
+      return found;
+    },
+  });
+  // Its code is other code: what it claims by itself is given back, and only whoever resumes it accepts that.
+  const made = world({
+    planner: { name: 'p', version: '2', next: script(finish('no'), finish('yes')) },
+    journal,
+    clock,
+  });
+  const speaker = world({ planner: { name: 'q', next: script() }, journal: base, clock });
+  await speaker.runtime.run(id).send('well');
+  await speaker.runtime.close();
+  await made.runtime.run(id).state();
+  await advanceUntil(clock, () => isClaimed);
+  const resumed = made.runtime.run(id).resume({ acceptChanges: true });
+  await quiet();
+  told.open();
+  await resumed;
+  expect(await made.runtime.run(id).result()).toMatchObject({ status: 'finished', answer: 'yes' });
   await made.runtime.close();
 });

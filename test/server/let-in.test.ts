@@ -112,10 +112,14 @@ describe('may', () => {
     const thread = { threadId: 't', runId: 'r1', state: {}, tools: [], context: [], forwardedProps: {} };
     const message = { messageId: 'm1', role: 'ROLE_USER', parts: [{ text: 'say a' }] };
     const scheduled = { query: 'say a', everyMs: 3_600_000 };
-    for (const more of [{}, { agent: 'scenario' }]) {
-      expect((await ask('POST /runs', { query: 'say a', ...more })).status).toBe(403);
-      expect((await ask('POST /sessions/s/messages', { text: 'say a', ...more })).status).toBe(403);
-      expect((await ask('PUT /schedules/a', { ...scheduled, ...more })).status).toBe(403);
+    // An agent that is named and may not begin is told from none that there is not.
+    for (const [more, status] of [
+      [{}, 403],
+      [{ agent: 'scenario' }, 404],
+    ] as const) {
+      expect((await ask('POST /runs', { query: 'say a', ...more })).status).toBe(status);
+      expect((await ask('POST /sessions/s/messages', { text: 'say a', ...more })).status).toBe(status);
+      expect((await ask('PUT /schedules/a', { ...scheduled, ...more })).status).toBe(status);
     }
     expect((await ask('POST /api/chat', chat)).status).toBe(403);
     expect((await ask('POST /ag-ui', { ...thread, messages: [{ ...said, content: 'say a' }] })).status).toBe(403);

@@ -350,7 +350,10 @@ describe('time limits', () => {
       outcome: { kind: 'cancelled', error: { code: 'cancelled' } },
     });
     expect(reasons).toMatchObject([
-      { code: 'cancelled', message: 'The join has what it needed, the plan has ended, or another branch has failed.' },
+      {
+        code: 'cancelled',
+        message: 'The join has what it needed, the plan has ended, another branch has failed, or the run is to end.',
+      },
     ]);
   });
 });
