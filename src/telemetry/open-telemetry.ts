@@ -21,7 +21,6 @@ import {
 import {
   assertOptions,
   type Entry,
-  type Moved,
   type OptionShape,
   PilotageError,
   parentSpanId,
@@ -38,7 +37,7 @@ import {
 } from '#core';
 import { RunMetrics } from './metrics.ts';
 import { withIds } from './run-ids.ts';
-import { type CallEntry, callSpan, type EndEntry, moveSpan, runSpan, type SpanFacts } from './spans.ts';
+import { type CallEntry, callSpan, type EndEntry, moveSpan, planSpan, runSpan, type SpanFacts } from './spans.ts';
 
 export interface OpenTelemetryOptions {
   /** What makes spans, with `runIds` as its `idGenerator`. Default: the provider that the program has registered. */
@@ -107,18 +106,22 @@ class TracedSpans implements RunTrace {
   }
 
   within<T>(part: TracedPart, work: () => T): T {
-    return context.with(this.#contextOf(partSpanId(this.#run.identity.run, part)), work);
+    return context.with(this.#contextOf(this.#idOf(part)), work);
   }
 
-  traceparent(part: TracedPart): string {
-    const spanId = partSpanId(this.#run.identity.run, part);
+  traceparent(part?: TracedPart): string {
+    const spanId = part === undefined ? runSpanId(this.#run) : this.#idOf(part);
     return traceparentOf({ traceId: traceIdOf(this.#run), spanId, isSampled: this.#isSampled });
   }
 
   recorded(entry: Entry, about: TracedAbout): void {
     switch (entry.kind) {
       case 'moved':
-        if (entry.undoes === undefined) this.#move(entry, about);
+      case 'plan_grown':
+        this.#move(entry, about);
+        return;
+      case 'model_away':
+        this.#asked(entry, about, entry.error.code, `#${entry.seq}`);
         return;
       case 'call_ended':
       case 'call_away':
@@ -127,6 +130,7 @@ class TracedSpans implements RunTrace {
         return;
       case 'finished':
       case 'failed':
+        this.#asked(entry, about, entry.kind === 'failed' ? entry.error.code : entry.reason);
         this.#end(entry);
         return;
       default:
@@ -134,18 +138,26 @@ class TracedSpans implements RunTrace {
     }
   }
 
-  #move(entry: Moved & Entry, about: TracedAbout): void {
-    const facts = moveSpan(this.#run, entry, about, this.#common.content);
-    this.#emit(partSpanId(this.#run.identity.run, { step: entry.step }), facts);
-    this.#common.counted.move(facts, entry.usage);
+  #move({ at }: Entry, { move, provider }: TracedAbout): void {
+    if (move === undefined || move.undoes !== undefined) return;
+    const facts = moveSpan(this.#run, { ...move, at }, provider, this.#common.content);
+    this.#emit(this.#idOf({ step: move.step }), facts);
+    this.#common.counted.move(facts, move.usage);
+  }
+
+  /** What was done while the planner was asked is below its span, whatever came of it. */
+  #asked({ at }: Entry, { asked }: TracedAbout, errorType: string, part = ''): void {
+    if (asked === undefined) return;
+    const { step, startedAt } = asked;
+    this.#emit(this.#idOf({ step }, part), { ...planSpan(this.#run, step), startedAt, endedAt: at, errorType });
   }
 
   #call(entry: CallEntry, about: TracedAbout): void {
     const facts = callSpan(this.#run, entry, about, this.#common.content);
     if (facts === undefined) return;
-    const { run } = this.#run.identity;
-    // What goes on later has spans for its parts, and the one of its end is what it asked others from.
-    this.#emit(partSpanId(entry.kind === 'call_ended' ? run : `${run}#${entry.seq}`, entry), facts);
+    // What goes on later has spans for its parts, and the one of its first end is what it asked others from.
+    const isPart = entry.kind !== 'call_ended' || about.isAgain === true;
+    this.#emit(this.#idOf(entry, isPart ? `#${entry.seq}` : ''), facts);
     if (entry.startedAt !== undefined) this.#common.counted.call(facts);
   }
 
@@ -180,6 +192,11 @@ class TracedSpans implements RunTrace {
     const root = { ...this.#run, identity: { ...identity, run: task.root }, task: null };
     const { traceFlags } = this.#start(runSpanId(root), runSpan(root, undefined, false), ROOT_CONTEXT).spanContext();
     return (traceFlags & TraceFlags.SAMPLED) !== 0;
+  }
+
+  #idOf(part: TracedPart, of = ''): string {
+    const { identity, reopenings } = this.#run;
+    return partSpanId(`${identity.run}${of}`, part, reopenings);
   }
 
   #emit(id: string, facts: SpanFacts): void {
