@@ -62,6 +62,8 @@ export interface Telemetry {
   parent(): string | undefined;
   /** For as long as this process drives the run. What is read of it may change meanwhile. */
   of(run: TracedRun): RunTrace;
+  /** Sends what is not sent yet: a runtime that is closed waits for it. */
+  flush?(): Promise<void>;
 }
 
 export interface RunTrace {

@@ -162,6 +162,15 @@ export function runTracing(state: RunState, deps: Deps): RunTracing | undefined 
   }
 }
 
+/** Of a runtime that is closed: its process may end now, and take with it what nobody has sent. */
+export async function flushTelemetry({ telemetry, onFault }: Pick<Deps, 'telemetry' | 'onFault'>): Promise<void> {
+  try {
+    await telemetry?.flush?.();
+  } catch (error) {
+    onFault(error);
+  }
+}
+
 function settle<T>(work: () => T): Settled<T> {
   try {
     return { isThrown: false, value: work() };

@@ -2,6 +2,7 @@
  * Runs as traces and metrics of OpenTelemetry. A span is made when the journal has what it tells of, with its times, by the process that has written
  * it; nothing is read twice, so that replays, resumed runs and readers make none.
  */
+import { setTimeout as delay } from 'node:timers/promises';
 import {
   type Context,
   context,
@@ -21,6 +22,7 @@ import {
 import {
   assertOptions,
   type Entry,
+  fieldOf,
   type OptionShape,
   PilotageError,
   parentSpanId,
@@ -57,6 +59,9 @@ const OPTIONS: OptionShape<OpenTelemetryOptions> = {
   content: 'flag?',
 };
 const SCOPE = 'pilotage';
+/** So long a runtime that is closed waits for exporters. Milliseconds. */
+const FLUSH_MS = 5_000;
+const NOT_SENT = `What was traced and counted last was not sent: its exporter has not taken it within ${FLUSH_MS} ms. Is its collector there?`;
 const NO_SPAN = trace.wrapSpanContext(INVALID_SPAN_CONTEXT);
 
 /** What was found out about the program's provider. */
@@ -83,7 +88,36 @@ export function openTelemetry(options: OpenTelemetryOptions = {}): Telemetry {
       return traceparentOf({ ...active, isSampled: (active.traceFlags & TraceFlags.SAMPLED) !== 0 });
     },
     of: (run) => new TracedSpans(run, { tracer, counted, found, content }),
+    flush: () => flush([tracerProvider, meterProvider]),
   };
+}
+
+/** The API has no word for it; each SDK has. @throws what an exporter throws; Error when they are silent. */
+async function flush(given: readonly object[]): Promise<void> {
+  const sent = given.map((provider) => {
+    const registered = provider === trace ? trace.getTracerProvider() : provider;
+    const own = provider === metrics ? metrics.getMeterProvider() : registered;
+    // Not by its class: the program may have another copy of the API.
+    const sdk = called(own, 'getDelegate') ?? own;
+    return called(sdk, 'forceFlush');
+  });
+  const over = new AbortController();
+  try {
+    await Promise.race([Promise.all(sent), silence(over.signal)]);
+  } finally {
+    over.abort();
+  }
+}
+
+function called(of: unknown, name: string): unknown {
+  const method = fieldOf(of, name);
+  return typeof method === 'function' ? method.call(of) : undefined;
+}
+
+/** Fails when nobody has taken the spans for so long. */
+async function silence(signal: AbortSignal): Promise<void> {
+  await delay(FLUSH_MS, undefined, { signal }).catch(() => {});
+  if (!signal.aborted) throw new Error(NOT_SENT);
 }
 
 /** What all runs of a runtime have in common. */
@@ -210,7 +244,9 @@ class TracedSpans implements RunTrace {
       this.#common.tracer.startSpan(name, { kind, startTime: startedAt, attributes }, above),
     );
     const made = span.spanContext();
-    if (!isSpanContextValid(made) || made.spanId === spanId) return span;
+    // Without an SDK the API gives back what is above.
+    const isNobodys = !isSpanContextValid(made) || made.spanId === trace.getSpanContext(above)?.spanId;
+    if (isNobodys || made.spanId === spanId) return span;
     if (this.#common.found.foreignIds) return NO_SPAN;
     this.#common.found.foreignIds = true;
     throw foreignIds();
