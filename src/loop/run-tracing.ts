@@ -162,7 +162,7 @@ export function runTracing(state: RunState, deps: Deps): RunTracing | undefined 
   }
 }
 
-/** Of a runtime that is closed: its process may end now, and take with it what nobody has sent. */
+/** For a runtime that is closed: its process may end now, and take with it what nobody has sent. */
 export async function flushTelemetry({ telemetry, onFault }: Pick<Deps, 'telemetry' | 'onFault'>): Promise<void> {
   try {
     await telemetry?.flush?.();

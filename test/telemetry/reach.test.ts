@@ -128,6 +128,7 @@ describe('a run belongs to the trace', () => {
     await runtime.close();
     expect(new Set(spans().map((each) => each.spanContext().traceId)).size).toBe(1);
     const first = span('invoke_agent triage').spanContext();
+    expect(span('invoke_agent triage').attributes['error.type']).toBeUndefined();
     expect(span('invoke_agent billing').parentSpanContext?.spanId).toBe(
       given === undefined ? first.spanId : 'b7ad6b7169203331',
     );
