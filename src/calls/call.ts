@@ -316,11 +316,9 @@ function attemptOnce(making: Making, attempt: number): Concluded | Promise<Concl
   making.context = context;
   return call.attempt.run(
     () => {
-      const execute = () => tool.source.execute(args as never, context);
-      const made = resultOf(
-        ports.tracing === undefined ? execute() : ports.tracing.within(ownPlace(call), execute),
-        context,
-      );
+      // A generator runs in the context of whoever asks it on.
+      const execute = () => resultOf(tool.source.execute(args as never, context), context);
+      const made = ports.tracing === undefined ? execute() : ports.tracing.within(ownPlace(call), execute);
       return isOnce ? ports.atWork.watch(call.idempotencyKey, signal, made) : made;
     },
     (settled) => {

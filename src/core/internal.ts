@@ -526,6 +526,7 @@ export {
   type TracedRun,
   traceIdOf,
   traceparentOf,
+  withTraceOf,
   withTraceparent,
 } from './trace.ts';
 export {

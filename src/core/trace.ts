@@ -4,7 +4,7 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { createHash } from 'node:crypto';
-import type { Entry } from './entry.ts';
+import type { Entry, Moved } from './entry.ts';
 import { PilotageError } from './errors.ts';
 import type { Identity } from './identity.ts';
 import type { Json } from './json.ts';
@@ -39,11 +39,17 @@ export interface TracedPart {
   readonly call?: number;
 }
 
-/** What an entry does not say of the call that it tells of, or of the model of its move. */
+/** What an entry does not say of the call or the move that it tells of. */
 export interface TracedAbout {
+  /** The move that is whole with the entry. */
+  readonly move?: Moved;
+  /** The move that the planner was asked for when the entry was written, and has not made. */
+  readonly asked?: Pick<Moved, 'step' | 'startedAt'>;
   readonly tool?: string;
   readonly args?: Json;
   readonly callId?: string;
+  /** True: its step had ended, and was opened again for the call. */
+  readonly isAgain?: boolean;
   /** When the call went on for the last time, when it had waited. Milliseconds since the epoch. */
   readonly wentOnAt?: number;
   /** The provider of the model, in the words of its package, such as `openai.chat`. */
@@ -56,13 +62,15 @@ export interface Telemetry {
   parent(): string | undefined;
   /** For as long as this process drives the run. What is read of it may change meanwhile. */
   of(run: TracedRun): RunTrace;
+  /** Sends what is not sent yet: a runtime that is closed waits for it. */
+  flush?(): Promise<void>;
 }
 
 export interface RunTrace {
   /** Carries out a part of the run: what is traced in it belongs to that part. It throws only what `work` throws. */
   within<T>(part: TracedPart, work: () => T): T;
-  /** The traceparent of the part, for what it asks elsewhere. */
-  traceparent(part: TracedPart): string;
+  /** The traceparent of the part, for what it asks elsewhere, or of the run itself, for the one that goes on with it. */
+  traceparent(part?: TracedPart): string;
   /** An entry of the run that this process has just written, once. */
   recorded(entry: Entry, about: TracedAbout): void;
 }
@@ -93,12 +101,20 @@ export function traceIdOf({ identity, task, trace }: TracedRun): string {
 
 /** The span of the run itself. A run that failed and went on has another one for each time. */
 export function runSpanId({ identity, reopenings }: TracedRun): string {
-  return digest(`pilotage run ${identity.run}${reopenings === 0 ? '' : ` ${reopenings}`}`, 16);
+  return digest(`pilotage run ${identity.run}${again(reopenings)}`, 16);
 }
 
-/** The span of a call is named as the task is that carries it out: the task knows its own. */
-export function partSpanId(run: string, { step, call }: TracedPart): string {
-  return call === undefined ? digest(`pilotage move ${run} ${step}`, 16) : callSpanId(`${run}.${step}.${call}`);
+/**
+ * The span of a call is named as the task is that carries it out: the task knows its own.
+ * @param reopenings of the run: a planner that has failed is asked for the same step again.
+ */
+export function partSpanId(run: string, { step, call }: TracedPart, reopenings: number = 0): string {
+  if (call !== undefined) return callSpanId(`${run}.${step}.${call}`);
+  return digest(`pilotage move ${run} ${step}${again(reopenings)}`, 16);
+}
+
+function again(reopenings: number): string {
+  return reopenings === 0 ? '' : ` ${reopenings}`;
 }
 
 function callSpanId(task: string): string {
@@ -111,7 +127,7 @@ export function parentSpanId({ identity, task, trace }: TracedRun): string | und
   return trace === null ? undefined : readTraceparent(trace)?.spanId;
 }
 
-const given = new AsyncLocalStorage<string>();
+const given = new AsyncLocalStorage<string | undefined>();
 
 /**
  * Runs that `work` starts become a part of the trace that a request has named. A text that names none changes nothing.
@@ -123,9 +139,14 @@ export function withTraceparent<T>(traceparent: string | undefined, work: () => 
       'withTraceparent takes a traceparent and a function that starts runs, such as () => runtime.start(query).';
     throw new PilotageError('invalid_config', message);
   }
-  return typeof traceparent !== 'string' || readTraceparent(traceparent) === undefined
-    ? work()
-    : given.run(traceparent.trim(), work);
+  // Written anew: what a later version says behind it is for nobody here, and as long as whoever sends it likes.
+  const place = typeof traceparent === 'string' ? readTraceparent(traceparent) : undefined;
+  return place === undefined ? work() : given.run(traceparentOf(place), work);
+}
+
+/** Drives a run with the trace that its first entry names, whoever's request has led here. */
+export function withTraceOf<T>({ trace }: Pick<TracedRun, 'trace'>, work: () => T): T {
+  return given.run(trace ?? undefined, work);
 }
 
 /** What a run that is started now becomes a part of, where no telemetry says it. */

@@ -20,6 +20,7 @@ import {
   PilotageError,
   resolveWakeMode,
   timeAfter,
+  withTraceOf,
 } from '#core';
 import type { Claim } from '#journal';
 import {
@@ -195,7 +196,7 @@ export class RunDriver {
     const { handles } = this.#deps;
     const { run } = this.state.identity;
     handles.hold(run);
-    const exit = await this.#untilExit();
+    const exit = await withTraceOf(this.state, () => this.#untilExit());
     await handles.letGo(run, reasonOf(exit, this.state), exit.kind === 'parked' && this.hasNews);
     return exit;
   }

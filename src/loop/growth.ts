@@ -90,9 +90,10 @@ export class Growth implements PlanGrowth {
 
   /** Runs the planner on, beside the calls of the step. */
   goOn({ source }: Growing, said: StreamedText): void {
-    const { attempt, signal } = this.#ask;
+    const { attempt, signal, tracing } = this.#ask;
+    const listen = () => this.#listen(source, said);
     const ended = attempt.run(
-      () => this.#listen(source, said),
+      () => (tracing === undefined ? listen() : tracing.within({ step: this.#step }, listen)),
       (settled) => this.#end(settled),
       { signal },
     );

@@ -32,18 +32,23 @@ const NONE: readonly NewRun[] = [];
 /** How many turns a run is told of that goes on from one which was told of none. */
 const TURNS = 40;
 
-/** @param messages what was said to the run too late, while it was ending or unwound. They come before the turns that wait, behind the run that goes on. */
+/**
+ * @param messages what was said to the run too late, while it was ending or unwound. They come before the turns that wait, behind the run that goes on.
+ * @param trace the traceparent of whatever began the run, or of the run: the one that goes on belongs to it, and the turns to whoever sent their messages.
+ */
 export function runsAfter(
   state: RunState,
   bodies: readonly EntryBody[],
   messages: readonly Message[],
+  trace: string | undefined,
   deps: Pick<DriverDeps, 'agentNamed' | 'clock'>,
 ): readonly NewRun[] {
   const last = bodies.at(-1);
   const hasSuccessor = last?.kind === 'finished' && last.successor !== undefined;
   if (messages.length === 0 && !hasSuccessor) return NONE;
   const at = deps.clock.now();
-  const successor = hasSuccessor ? successorOf(state, last, state.head + bodies.length, deps) : undefined;
+  const head = state.head + bodies.length;
+  const successor = hasSuccessor ? successorOf(state, last, head, trace, deps) : undefined;
   const [first] = successor?.entries ?? [];
   const { agent, pin } = first?.kind === 'started' ? first : state;
   const turns = messages.flatMap((message): NewRun[] => {
@@ -105,6 +110,7 @@ function successorOf(
   state: RunState,
   { successor, reason, carry }: Finished,
   head: number,
+  trace: string | undefined,
   { agentNamed, clock }: Pick<DriverDeps, 'agentNamed' | 'clock'>,
 ): NewRun | undefined {
   const next = successor && agentNamed(successor.agent);
@@ -113,7 +119,7 @@ function successorOf(
   const { scopes, turn, identity } = state;
   const limits = limitsWithin(leftOf(state), next.limits, at);
   const pin = pinOf(next.planner, next.toolsOf(scopes, []));
-  const about = { agent: successor.agent, limits, pin };
+  const about = { agent: successor.agent, limits, pin, ...defined({ trace }) };
   const origin = turn === null ? {} : { turn: { messages: [], succeeds: identity.run } };
   const author = state.author === null ? {} : { author: state.author };
   if (reason === 'continued') {
@@ -159,7 +165,10 @@ function leftOf({ limits, totals }: RunState): RunLimits {
   };
 }
 
-type Beginning = Pick<Started, 'query' | 'author' | 'agent' | 'limits' | 'pin' | 'turn' | 'continues' | 'history'> & {
+type Beginning = Pick<
+  Started,
+  'query' | 'author' | 'agent' | 'limits' | 'pin' | 'turn' | 'continues' | 'history' | 'trace'
+> & {
   readonly carry?: Finished['carry'];
   readonly inputs?: readonly InputArtifact[];
 };

@@ -12,7 +12,7 @@ import {
   type TracedPart,
   withTraceparent,
 } from '#core';
-import { openBranches, type RunState, waitingCall } from '#state';
+import { grownMove, openBranches, type RunState, waitingCall } from '#state';
 import type { DriverDeps } from './driver-deps.ts';
 
 type Deps = Pick<DriverDeps, 'telemetry' | 'planner' | 'clock' | 'onFault'>;
@@ -28,6 +28,8 @@ export class RunTracing {
   readonly #deps: Deps;
   /** When calls that had waited went on, by their places. Milliseconds since the epoch. */
   readonly #wentOn = new Map<string, number>();
+  /** The move that the planner was asked for, and has not made. */
+  #asked: Pick<Moved, 'step' | 'startedAt'> | undefined;
   /** When this process took the run up. */
   readonly #since: number;
 
@@ -41,6 +43,8 @@ export class RunTracing {
   /** Carries out a part of the run, once. */
   within<T>(part: TracedPart, work: () => T): T {
     let settled: Settled<T> | undefined;
+    const { step, call } = part;
+    if (call === undefined && this.#asked?.step !== step) this.#asked = { step, startedAt: this.#deps.clock.now() };
     try {
       this.#trace.within(part, () => {
         settled ??= settle(() => withTraceparent(this.traceparent(part), work));
@@ -53,8 +57,8 @@ export class RunTracing {
     return how.value;
   }
 
-  /** `undefined` where telemetry throws. */
-  traceparent(part: TracedPart): string | undefined {
+  /** That of a part, or of the run itself. `undefined` where telemetry throws. */
+  traceparent(part?: TracedPart): string | undefined {
     try {
       return this.#trace.traceparent(part);
     } catch (error) {
@@ -71,16 +75,39 @@ export class RunTracing {
     } catch (error) {
       this.#deps.onFault(error);
     }
+    if (entry.kind === 'model_away' || entry.kind === 'paused') this.#asked = undefined;
   }
 
   #about(entry: Entry): TracedAbout {
-    if (entry.kind === 'moved') return defined({ provider: this.#providerOf(entry) });
-    if (entry.kind !== 'call_ended' && entry.kind !== 'call_away' && entry.kind !== 'call_waits') return {};
+    switch (entry.kind) {
+      case 'moved':
+        return this.#aboutMove(entry);
+      case 'plan_grown':
+        return this.#state.open === null ? {} : this.#aboutMove(grownMove(this.#state.open.move, entry));
+      case 'model_away':
+      case 'finished':
+      case 'failed':
+        return defined({ asked: this.#asked });
+      case 'call_ended':
+      case 'call_away':
+      case 'call_waits':
+        return this.#aboutCall(entry);
+      default:
+        return {};
+    }
+  }
+
+  #aboutMove(move: Moved): TracedAbout {
+    return move.growing === true ? {} : defined({ move, provider: this.#providerOf(move) });
+  }
+
+  #aboutCall(entry: CallPlace): TracedAbout {
     const { open } = this.#state;
     const decision = open?.move.decision;
-    if (decision?.kind === 'spawn_task') return { tool: decision.kind };
+    const isAgain = open?.again?.includes(entry.call);
+    if (decision?.kind === 'spawn_task') return defined({ tool: decision.kind, isAgain });
     const { tool, args, callId } = openBranches(this.#state)[entry.call] ?? {};
-    return defined({ tool, args, callId, wentOnAt: this.#wentOnAt(entry) });
+    return defined({ tool, args, callId, isAgain, wentOnAt: this.#wentOnAt(entry) });
   }
 
   /** A process that died may have seen a wait end: then nobody knows when its call went on, but not before this one has the run. */
@@ -108,6 +135,7 @@ export class RunTracing {
       }
       case 'moved':
         this.#wentOn.clear();
+        this.#asked = undefined;
         return;
       default:
         return;
@@ -131,6 +159,15 @@ export function runTracing(state: RunState, deps: Deps): RunTracing | undefined 
   } catch (error) {
     deps.onFault(error);
     return undefined;
+  }
+}
+
+/** For a runtime that is closed: its process may end now, and take with it what nobody has sent. */
+export async function flushTelemetry({ telemetry, onFault }: Pick<Deps, 'telemetry' | 'onFault'>): Promise<void> {
+  try {
+    await telemetry?.flush?.();
+  } catch (error) {
+    onFault(error);
   }
 }
 

@@ -182,7 +182,8 @@ export class RunWriter {
         const { unwinding } = this.#state;
         // In the order in which they came.
         const said = isUnwinding ? [] : [...early, ...(unwinding?.late ?? []), ...heard.map(({ message }) => message)];
-        const starts = runsAfter(this.#state, seen, said, this.#deps);
+        const trace = this.#state.trace ?? this.#tracing?.traceparent();
+        const starts = runsAfter(this.#state, seen, said, trace, this.#deps);
         await this.#append(seen, {
           takes: heard.map(({ message }) => message.id),
           seenSignals,

@@ -50,6 +50,7 @@ import { KnownStates } from '../loop/known-states.ts';
 import { NoticeHub } from '../loop/notices.ts';
 import { assertPriced } from '../loop/prices.ts';
 import { assertProgressGuard } from '../loop/progress-guard.ts';
+import { flushTelemetry } from '../loop/run-tracing.ts';
 import { ToldRuns } from '../loop/told-runs.ts';
 import { assertDriver } from './advances.ts';
 import { type AgentRecord, Agents, agentsGiven } from './agents.ts';
@@ -98,19 +99,9 @@ const SESSION: OptionShape<SessionOptions> = {
   ...({ clientTools: 'list?', gate: 'object?' } as const),
 };
 const QUERY: OptionShape<RunQuery> = {
-  tenant: 'text?',
-  user: 'text?',
-  session: 'text?',
-  status: 'list?',
-  parent: 'any?',
-  since: 'moment?',
-  agent: 'text?',
-  labels: 'any?',
-  schedule: 'text?',
-  text: 'text?',
-  limit: 'any?',
-  after: 'text?',
-  beforeTurn: 'any?',
+  ...({ tenant: 'text?', user: 'text?', session: 'text?', agent: 'text?', schedule: 'text?' } as const),
+  ...({ status: 'list?', parent: 'any?', since: 'moment?', labels: 'any?', text: 'text?' } as const),
+  ...({ limit: 'any?', after: 'text?', beforeTurn: 'any?' } as const),
 };
 
 const DEFAULT_LEASE_MS = 5_000;
@@ -467,6 +458,7 @@ export class Runtime {
     await ticked;
     await this.#saves.close(this.#clock);
     await this.#deps?.handles.close();
+    if (this.#deps !== undefined) await flushTelemetry(this.#deps);
     this.#hub.close(new PilotageError('runtime_closed', 'The runtime was closed; the run is not followed any more.'));
     if (typeof (this.#options.journal ?? '') === 'string') await this.#deps?.journal.close();
   }

@@ -3,6 +3,7 @@
  * processes have put. It begins with the first look, of a runtime that works, or uses schedules; others have no timer for what they do not
  * use. That a fire happens once is decided by the store. The timer holds no process.
  */
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { describeThrown, PilotageError, steadyMs } from '#core';
 import { isJournalGone, isTransientStoreError, type StoredSchedule } from '#journal';
 import type { Agents } from './agents.ts';
@@ -18,6 +19,7 @@ const LOOK_AT_QUEUE_MS = 1_000;
 const PAGE = 200;
 /** Whoever knows the agent of a schedule fires it within seconds. */
 const LATE_MS = 60_000;
+const outside = AsyncLocalStorage.snapshot();
 
 export class ScheduleTicker {
   readonly #host: RunHost;
@@ -46,6 +48,11 @@ export class ScheduleTicker {
 
   /** Something may be due, or another time may come first. */
   look(): void {
+    // The timer would carry whoever used schedules first, such as the trace of a request, into every run that is fired.
+    outside(() => this.#lookOnce());
+  }
+
+  #lookOnce(): void {
     if (this.#isClosed) return;
     if (this.#looking !== undefined) {
       this.#lookAgain = true;
@@ -63,7 +70,7 @@ export class ScheduleTicker {
   /** Fires what is due, once, and looks no further. @throws the store's error. */
   async fire(): Promise<void> {
     await this.#looking;
-    if (!this.#isClosed) await this.#fireDue();
+    if (!this.#isClosed) await outside(() => this.#fireDue());
   }
 
   /** A run has ended here. */

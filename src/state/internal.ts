@@ -64,7 +64,7 @@ export { event, eventsOf, type Redact, redacted } from './events.ts';
 export { applyEntry, applyFitting, foldEntries, openState } from './fold.ts';
 export { misfitAmong, Prospect } from './follows.ts';
 export { ShownFiles } from './media.ts';
-export { nodeEdits, wholeMove } from './open-step.ts';
+export { grownMove, nodeEdits, wholeMove } from './open-step.ts';
 export { openWaitsOf, waitChanges } from './open-waits.ts';
 export { itemIn, liveIn, membersIn } from './places.ts';
 export {

@@ -60,25 +60,32 @@ export function runSpan(run: TracedRun, ending: EndEntry | undefined, content: b
 /** Nothing went wrong. */
 const GOOD_ENDS: ReadonlySet<string> = new Set(['goal', 'cancelled', 'continued', 'handed_over']);
 
-/** A move: what a model was asked and said, or what another planner decided. */
-export function moveSpan(run: TracedRun, moved: Moved & Entry, about: TracedAbout, content: boolean): SpanFacts {
+/** What a planner was asked, as far as nobody knows whether a model was. */
+export function planSpan(run: TracedRun, step: number): Pick<SpanFacts, 'name' | 'attributes'> {
+  const attributes = { 'gen_ai.operation.name': 'plan', 'gen_ai.agent.name': run.agent, ...ofRun(run, step) };
+  return { name: `plan ${run.agent}`, attributes };
+}
+
+/** A move, and when it was whole: what a model was asked and said, or what another planner decided. */
+export function moveSpan(
+  run: TracedRun,
+  moved: Moved & Pick<Entry, 'at'>,
+  provider: string | undefined,
+  content: boolean,
+): SpanFacts {
   const { step, startedAt, provenance = {}, usage } = moved;
   const { model, modelName = model, finish, providerFinish = finish } = provenance;
   const error = moved.fault ?? moved.rejected;
   const facts = { startedAt, endedAt: moved.at, ...(error === undefined ? {} : { errorType: error.code }) };
-  const ours = ofRun(run, step);
-  if (typeof model !== 'string' || typeof modelName !== 'string') {
-    const attributes = { 'gen_ai.operation.name': 'plan', 'gen_ai.agent.name': run.agent, ...ours };
-    return { ...facts, name: `plan ${run.agent}`, attributes };
-  }
+  if (typeof model !== 'string' || typeof modelName !== 'string') return { ...facts, ...planSpan(run, step) };
   const attributes: Attributes = {
     'gen_ai.operation.name': 'chat',
-    'gen_ai.provider.name': providerName(about.provider ?? 'unknown'),
+    'gen_ai.provider.name': providerName(provider ?? 'unknown'),
     'gen_ai.request.model': modelName,
     'gen_ai.response.model': model,
     'gen_ai.conversation.id': run.identity.session,
     ...usageAttributes(usage),
-    ...ours,
+    ...ofRun(run, step),
   };
   if (typeof providerFinish === 'string') attributes['gen_ai.response.finish_reasons'] = [providerFinish];
   if (content) attributes['gen_ai.output.messages'] = messages('assistant', saidIn(moved), providerFinish);
