@@ -59,5 +59,5 @@ function assertParts(given: Partial<Identity> | undefined, parts: readonly (keyo
 
 /** One string for tenant, user and session. Parts are escaped, so that "a"+"bc" and "ab"+"c" never meet. */
 export function scopeKey(scope: Scope): string {
-  return [scope.tenant, scope.user, scope.session].map(encodeURIComponent).join('/');
+  return `${encodeURIComponent(scope.tenant)}/${encodeURIComponent(scope.user)}/${encodeURIComponent(scope.session)}`;
 }

@@ -43,16 +43,40 @@ const WANTED: Readonly<Record<Exclude<Kind, 'any'>, string>> = {
   planner: 'a planner, or a function that decides',
 };
 
+interface KnownOption {
+  readonly name: string;
+  readonly kind: Kind;
+  readonly isOptional: boolean;
+}
+
+interface KnownOptions {
+  readonly names: readonly string[];
+  readonly all: readonly KnownOption[];
+}
+
+/** A shape is a constant, and each run is started with one. */
+const KNOWN = new WeakMap<object, KnownOptions>();
+
+function knownIn(shape: Readonly<Record<string, `${Kind}?` | Kind>>): KnownOptions {
+  const known = KNOWN.get(shape);
+  if (known !== undefined) return known;
+  const all = Object.entries(shape).map(([name, said]): KnownOption => {
+    const isOptional = said.endsWith('?');
+    return { name, kind: (isOptional ? said.slice(0, -1) : said) as Kind, isOptional };
+  });
+  const made = { names: all.map(({ name }) => name), all };
+  KNOWN.set(shape, made);
+  return made;
+}
+
 /**
  * @param of who takes them, for messages.
  * @throws PilotageError `invalid_config` naming the first option that cannot be.
  */
 export function assertOptions<T extends object>(of: string, given: unknown, shape: OptionShape<T>): void {
-  const kinds: Readonly<Record<string, `${Kind}?` | Kind>> = shape;
-  assertKnownKeys(of, given, Object.keys(kinds));
-  for (const [name, said] of Object.entries(kinds)) {
-    const isOptional = said.endsWith('?');
-    const kind = (isOptional ? said.slice(0, -1) : said) as Kind;
+  const { names, all } = knownIn(shape);
+  assertKnownKeys(of, given, names);
+  for (const { name, kind, isOptional } of all) {
     const value: unknown = Reflect.get(given, name);
     if (kind === 'any' || (isOptional && value === undefined) || isOf(kind, value)) continue;
     const leave = isOptional ? ', or leave it out' : '';

@@ -48,13 +48,12 @@ export async function contextAtStart(
   return capture<RunContext>(made, 'context').json;
 }
 
-/** The context with the arguments as the planner gets them, if its agent reads arguments. @throws the error of that reading. */
+/** The context with the arguments as the planner gets them. @throws the error of that reading. */
 export async function withReadArgs(
   given: StartMaterial,
   identity: Identity,
-  readArgs: Agent['readArgs'],
+  readArgs: NonNullable<Agent['readArgs']>,
 ): Promise<StartMaterial> {
-  if (readArgs === undefined) return given;
   const args = await readArgs(given.context?.args, identity);
   // Read by their names, since both may be objects of a class.
   const { inputs, context = {} } = given;

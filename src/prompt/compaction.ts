@@ -307,13 +307,15 @@ export function actsAside({ earlier = NOTHING, tools }: RunView): readonly strin
   return shownActs(steps.flatMap((step) => actLines(step, tools, 'in a replaced turn')));
 }
 
+const NO_LINES: readonly string[] = [];
 const MAX_ARGS = 300;
 const MAX_RESULT = 200;
 /** How many calls with a known outcome are shown, the newest ones. */
 const MAX_LINES = 50;
 
 /** All calls with an unknown outcome, and the newest of the others. */
-export function shownActs(lines: readonly ActLine[]): string[] {
+export function shownActs(lines: readonly ActLine[]): readonly string[] {
+  if (lines.length === 0) return NO_LINES;
   const known = lines.filter(({ isOpen }) => !isOpen);
   const left = new Set(known.slice(0, Math.max(0, known.length - MAX_LINES)));
   const shown = lines.filter((line) => !left.has(line)).map(({ text }) => `- ${text}`);

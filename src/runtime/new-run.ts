@@ -89,7 +89,9 @@ export async function firstEntry(
   const turns = options.history && readHistory(options.history);
   const { context: about, inputs: files = NO_FILES } = options;
   const inputs = files.length === 0 ? NO_FILES : await fetchedFiles(files, starting.files ?? {});
-  const given = await withReadArgs({ ...defined({ context: about }), inputs }, identity, agent.readArgs);
+  const { readArgs } = agent;
+  const said = { ...defined({ context: about }), inputs };
+  const given = readArgs === undefined ? said : await withReadArgs(said, identity, readArgs);
   const context = await contextAtStart(given, identity, deps.artifacts);
   const history = turns && (await storedHistory(turns, identity, deps.artifacts));
   const more = {

@@ -26,7 +26,7 @@ export function readStream(
   { deps: { journal, clock }, fleet }: RunHost,
   { run, name }: StreamName,
   options: RowOptions,
-  mayRead: () => Promise<void>,
+  mayRead: () => Promise<void> | undefined,
 ): AsyncGenerator<StreamRow, void> {
   assertOptions('stream', options, OPTIONS);
   assertStreamName(name);
