@@ -77,12 +77,16 @@ function checkImports(consumer: string, specifiers: readonly string[]): void {
 }
 
 /** Packages whose own types are those of a subpath: whoever imports it has them. */
-const PEERS_OF_TYPES = ['ai'];
+const PEERS_OF_TYPES = ['ai', '@opentelemetry/api'];
 
 /** Compiles the declarations of every subpath in a strict project. What is wrong inside other packages' is not ours to fail for. */
 function checkTypes(consumer: string, specifiers: readonly string[]): void {
   const lines = specifiers.map((specifier, at) => `export * as part${at} from '${specifier}';`);
-  for (const peer of PEERS_OF_TYPES) symlinkSync(resolve('node_modules', peer), join(consumer, 'node_modules', peer));
+  for (const peer of PEERS_OF_TYPES) {
+    const place = join(consumer, 'node_modules', peer);
+    mkdirSync(dirname(place), { recursive: true });
+    symlinkSync(resolve('node_modules', peer), place);
+  }
   writeFileSync(join(consumer, 'types.ts'), `${lines.join('\n')}\n`);
   const options = {
     target: 'es2024',

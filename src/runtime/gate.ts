@@ -22,7 +22,11 @@ export interface HandleOptions {
  * Whoever may not know of a run is told what is told of runs that do not exist.
  * @throws PilotageError `run_not_found`, `identity_required` or `scope_invalid`.
  */
-export async function assertMayRead({ deps, fleet }: RunHost, run: string, { as, gate }: HandleOptions): Promise<void> {
+export function assertMayRead(host: RunHost, run: string, options: HandleOptions): Promise<void> | undefined {
+  return options.as === undefined && options.gate === undefined ? undefined : assertKnown(host, run, options);
+}
+
+async function assertKnown({ deps, fleet }: RunHost, run: string, { as, gate }: HandleOptions): Promise<void> {
   if (as !== undefined) {
     // Whose a run is never changes.
     const record = fleet.driven(run) ?? (await deps.journal.get(run));

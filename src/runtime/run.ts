@@ -131,9 +131,8 @@ export class Run {
       const state = driven !== undefined && isSettled(driven) ? driven : await this.#until(isSettled, signal);
       signal?.throwIfAborted();
       const result = await this.#wholeResult(state, options);
-      if (result.status !== 'paused') return result;
-      const answered = await answeredBelow(this.#host, state);
-      if (answered.length === 0) return result;
+      const answered = result.status === 'paused' ? await answeredBelow(this.#host, state) : [];
+      if (result.status !== 'paused' || answered.length === 0) return result;
       const pauses = result.pauses.filter(({ token }) => !answered.includes(token));
       if (pauses.length > 0) return { ...result, pauses };
       this.#host.fleet.wake(this.id);
@@ -585,8 +584,7 @@ export class Run {
 
   /** For a caller, the run of somebody else does not exist. @throws PilotageError `run_not_found`. */
   #assertMayRead(): Promise<void> | undefined {
-    const { as, gate } = this.#user;
-    return as === undefined && gate === undefined ? undefined : assertMayRead(this.#host, this.id, this.#user);
+    return assertMayRead(this.#host, this.id, this.#user);
   }
 
   /** For a reader that only wants to know when the run has come so far. */
