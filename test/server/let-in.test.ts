@@ -132,7 +132,7 @@ describe('may', () => {
     const { turn } = (await ask('POST /sessions/s/messages', { text: 'say a' })).json;
     expect((await ask('PUT /schedules/c', scheduled)).status).toBe(200);
     isFree = false;
-    expect((await ask('POST /sessions/s/messages', { text: 'say b', agent: 'other' })).status).toBe(403);
+    expect((await ask('POST /sessions/s/messages', { text: 'say b', agent: 'other' })).status).toBe(404);
     for (const way of ['edit', 'regenerate'])
       expect((await ask(`POST /sessions/s/turns/${turn}/${way}`, { text: 'say b' })).status).not.toBe(201);
     expect((await ask('POST /schedules/c/trigger')).status).toBe(403);
