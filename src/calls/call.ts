@@ -35,7 +35,7 @@ import { type PreparedCall, prepareCall } from './arguments.ts';
 import type { Settled } from './attempt.ts';
 import type { AwayAsk, Call, DispatchPorts, HeldCall, TaskAsk, WaitsAsk } from './call-ports.ts';
 import { clientCall } from './client-call.ts';
-import { CallContext, ownPlace } from './context.ts';
+import { CallContext } from './context.ts';
 import { inDoubt, isNotSent, type Unsure, unsureOf } from './doubt.ts';
 import { approvalToRepeat, loginFor, type PauseAsk } from './gates.ts';
 import type { Handed } from './handles.ts';
@@ -318,7 +318,7 @@ function attemptOnce(making: Making, attempt: number): Concluded | Promise<Concl
     () => {
       // A generator runs in the context of whoever asks it on.
       const execute = () => resultOf(tool.source.execute(args as never, context), context);
-      const made = ports.tracing === undefined ? execute() : ports.tracing.within(ownPlace(call), execute);
+      const made = ports.tracing === undefined ? execute() : ports.tracing.within(context.place, execute);
       return isOnce ? ports.atWork.watch(call.idempotencyKey, signal, made) : made;
     },
     (settled) => {

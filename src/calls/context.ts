@@ -48,10 +48,6 @@ export interface OwnCall {
   readonly tools: ToolView;
 }
 
-export function ownPlace({ open, index }: Pick<OwnCall, 'open' | 'index'>): CallPlace {
-  return { step: open.move.step, call: index };
-}
-
 interface ContextPorts {
   readonly spending: ToolSpending;
   readonly clock: Clock;
@@ -137,7 +133,7 @@ export class CallContext implements ToolContext<HandleSet>, Spender {
   }
 
   get traceparent(): string | undefined {
-    return this.#ports.tracing?.traceparent(ownPlace(this.#call));
+    return this.#ports.tracing?.traceparent(this.place);
   }
 
   get emit(): ToolContext['emit'] {

@@ -34,7 +34,7 @@ import type { Call, DispatchPorts, HeldCall } from './call-ports.ts';
 import { RunStore } from './call-store.ts';
 import { RunStreams } from './call-streams.ts';
 import { CallsAside } from './calls-aside.ts';
-import { type OwnCall, ownPlace, type Piece } from './context.ts';
+import type { OwnCall, Piece } from './context.ts';
 import { keyPrefixOf } from './doubt.ts';
 import { EarlierCalls, type EarlierPorts, type KnownTool } from './earlier-calls.ts';
 import { endAgentCall, endOfTask, givenCall, type OwnPorts } from './functionless-calls.ts';
@@ -154,7 +154,10 @@ export class Calls {
       isReadByModel: deps.planner.modelDriven === true,
       meta: state.context.meta ?? NO_META,
       skills: skillView(state.context.skills),
-      hold: (call, asked) => this.questions.ask(ownPlace(call), asked, call.waiting?.startedAt ?? clock.now()),
+      hold: ({ open, index, waiting }, asked) => {
+        const at = { step: open.move.step, call: index };
+        return this.questions.ask(at, asked, waiting?.startedAt ?? clock.now());
+      },
       tracing: ports.tracing,
       kept: { state, artifacts, writing: new Map(), write: (body) => ports.writer.commit([body]) },
       store: new RunStore(deps, state),
@@ -503,22 +506,19 @@ export class Calls {
   }
 
   #landedCall(open: OpenStep, index: number, result: Dispatched): Landed {
-    if (!('kind' in result))
-      return [callEnded({ step: open.move.step, call: index }, this.stopped.told(open, index, result))];
+    const at = { step: open.move.step, call: index };
+    if (!('kind' in result)) return [callEnded(at, this.stopped.told(open, index, result))];
     if (result.kind === 'held') return this.#hold(open, index, result.lacking);
-    if (result.kind === 'away')
-      return [awayEntry({ step: open.move.step, call: index }, result, this.#ports.deps.clock)];
-    if (result.kind === 'waits') {
-      // It keeps its place: what it has done of its work would be lost if there were none when it goes on.
-      return waitEntries({ step: open.move.step, call: index }, result, open, this.#ports.deps);
-    }
+    if (result.kind === 'away') return [awayEntry(at, result, this.#ports.deps.clock)];
+    // It keeps its place: what it has done of its work would be lost if there were none when it goes on.
+    if (result.kind === 'waits') return waitEntries(at, result, open, this.#ports.deps);
     // The task is not under way yet: it takes its place when its turn comes.
     if (result.kind === 'task' || result.reason !== 'in_doubt') this.#budget.giveBack(index);
     if (result.kind === 'task') return () => this.#tasks.spawnAgentCall(open, index, result);
     const { kind: _, expiresInMs, ...asked } = result;
     const { clock, newToken } = this.#ports.deps;
     const expiry = expiresInMs === undefined ? {} : { expiresAt: timeAfter(clock.now(), expiresInMs) };
-    return [{ kind: 'paused', token: newToken(), step: open.move.step, call: index, ...asked, ...expiry }];
+    return [{ kind: 'paused', token: newToken(), ...at, ...asked, ...expiry }];
   }
 
   /**

@@ -171,6 +171,12 @@ export function assertLease(lease: Pick<LeaseRequest, 'leaseMs'>): void {
 /** So many runs whose time has come, or leases that are over, are compared by their priorities, those that are due longest: a backlog is not read for each claim. */
 export const MOST_COMPARED = 256;
 
+/** So many whose time has come are looked through for those of other tenants before these are gone through one by one, which costs as much for each of them as ten runs do. */
+export const MOST_PASSED = 4_096;
+
+/** So many tenants that have something due are compared, from the one behind the last that was served. */
+export const MOST_TENANTS = 32;
+
 /** A run with more entries than this is read by itself, perhaps from a snapshot on. */
 export const MOST_ENTRIES_ALONG = 64;
 

@@ -119,12 +119,14 @@ interface Common {
 class TracedSpans implements RunTrace {
   readonly #run: TracedRun;
   readonly #common: Common;
+  readonly #traceId: string;
   /** The run's own span: begun once in each process that drives it, so that the sampler decides, and ended by the one that ends the run. */
   #own: { readonly id: string; readonly span: Span } | undefined;
 
   constructor(run: TracedRun, common: Common) {
     this.#run = run;
     this.#common = common;
+    this.#traceId = traceIdOf(run);
   }
 
   within<T>(part: TracedPart, work: () => T): T {
@@ -133,7 +135,7 @@ class TracedSpans implements RunTrace {
 
   traceparent(part?: TracedPart): string {
     const spanId = part === undefined ? runSpanId(this.#run) : this.#idOf(part);
-    return traceparentOf({ traceId: traceIdOf(this.#run), spanId, isSampled: this.#isSampled });
+    return traceparentOf({ traceId: this.#traceId, spanId, isSampled: this.#isSampled });
   }
 
   recorded(entry: Entry, about: TracedAbout): void {
@@ -228,7 +230,7 @@ class TracedSpans implements RunTrace {
   #start(spanId: string, { name, startedAt, attributes, isOfModel }: SpanFacts, above: Context): Span {
     const { SpanKind, trace, isSpanContextValid, INVALID_SPAN_CONTEXT } = this.#common.api;
     const kind = isOfModel === true ? SpanKind.CLIENT : SpanKind.INTERNAL;
-    const traceId = traceIdOf(this.#run);
+    const traceId = this.#traceId;
     const span = withIds({ traceId, spanId }, () =>
       this.#common.tracer.startSpan(name, { kind, startTime: startedAt, attributes }, above),
     );
@@ -244,7 +246,7 @@ class TracedSpans implements RunTrace {
   #contextOf(spanId: string, isSampled = this.#isSampled): Context {
     const { trace, TraceFlags, ROOT_CONTEXT } = this.#common.api;
     const traceFlags = isSampled ? TraceFlags.SAMPLED : TraceFlags.NONE;
-    return trace.setSpanContext(ROOT_CONTEXT, { traceId: traceIdOf(this.#run), spanId, traceFlags, isRemote: true });
+    return trace.setSpanContext(ROOT_CONTEXT, { traceId: this.#traceId, spanId, traceFlags, isRemote: true });
   }
 
   #close(span: Span, { endedAt, attributes, errorType }: SpanFacts): void {

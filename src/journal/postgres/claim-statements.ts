@@ -1,5 +1,5 @@
 /** The statements that claim runs. Those for any number of agents have a text for each number. */
-import { MOST_COMPARED, MOST_ENTRIES_ALONG } from '../rules.ts';
+import { MOST_COMPARED, MOST_ENTRIES_ALONG, MOST_PASSED, MOST_TENANTS } from '../rules.ts';
 import { NOW_1, TIME_1 } from './database.ts';
 import { HAS_ENDED, IS_LEASED, IS_PARKED, IS_READY, IS_TIMED, RUN_COLUMNS } from './run-rows.ts';
 
@@ -73,14 +73,10 @@ const claimDue = (count: number | undefined, others?: { readonly ready: string; 
 };
 export const CLAIM_DUE: string = claimDue(undefined);
 export const CLAIM_DUE_OF: PerCount = perCount(claimDue);
-/** So many tenants that have something due are compared, from the one behind the last that was served. */
-const MOST_TENANTS = 32;
 /** So many are looked at for it in one claim; the next one goes on behind them. */
 const MOST_LOOKED_AT = 200;
 /** What somebody else holds just now is passed over: so many more are tried. */
 const MORE_TRIED = 3;
-/** So many whose time has come are looked through for those of other tenants before these are gone through one by one, which costs as much for each of them as ten runs do. */
-const MOST_PASSED = 4_096;
 const nextTenant = (agent: string, is: string, after: string): string => `
   SELECT tenant FROM {runs} AS runs WHERE runs.agent = ${agent} AND ${is} AND tenant > ${after} ORDER BY tenant LIMIT 1`;
 /** From one tenant that stands in an index to the next, so that a backlog of one is not read for the sake of another. @param where it is gone through. */

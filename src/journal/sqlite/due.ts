@@ -4,7 +4,7 @@
  */
 import type { DatabaseSync } from 'node:sqlite';
 import type { DueRequest, ParkedRequest } from '../port.ts';
-import { MOST_COMPARED } from '../rules.ts';
+import { MOST_COMPARED, MOST_PASSED, MOST_TENANTS } from '../rules.ts';
 import { atMost, type PreparedStatement, prepared } from './statements.ts';
 
 /** What a run is due for decides the line that it stands in: `woken` and `parked` are runs that were begun, and wait or are paused. */
@@ -14,10 +14,6 @@ const LATER = JSON.stringify([LINE.timed, LINE.parked]);
 const WOKEN = JSON.stringify([LINE.woken]);
 const PARKED = JSON.stringify([LINE.parked]);
 const ALL_LATER = JSON.stringify([LINE.timed, LINE.parked, LINE.leased]);
-/** So many whose time has come are looked through for those of other tenants before these are gone through one by one, which costs as much for each of them as ten runs do. */
-const MOST_PASSED = 4_096;
-/** So many tenants that have something due are compared, from the one behind the last that was served. */
-const MOST_TENANTS = 32;
 /** So many are looked at for it in one claim; the next one goes on behind them. */
 const MOST_LOOKED_AT = 1_000;
 
